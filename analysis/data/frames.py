@@ -119,7 +119,7 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Tuning:
+class NuisanceTrials:
     """The trials by which the values of nuisance settings were chosen, on seeds of their own.
 
     Attributes:
@@ -216,7 +216,7 @@ class StudyFrames:
     beyond_run: defaults.BeyondRun = defaults.BEYOND_RUN
     load_items: Callable[[], ItemScores | None] | None = None
     baseline: Baseline | None = None
-    tuning: Tuning | None = None
+    tuning: NuisanceTrials | None = None
 
     @cached_property
     def items(self) -> ItemScores | None:

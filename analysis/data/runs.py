@@ -113,8 +113,8 @@ def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[s
     return names
 
 
-def chosen_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[str]:
-    """`varied_settings` without those that follow from the method or the batch size.
+def free_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[str]:
+    """`varied_settings` that are free: without those that follow from method or batch size.
 
     They have a value for each of several methods, or are steps that cover equal sentences.
     """

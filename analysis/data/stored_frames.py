@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from mtdlab.analysis.data.environment import Environment, read_fields
-from mtdlab.analysis.data.frames import Baseline, Plan, RecordedSetting, StudyFrames, Tuning
+from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, Plan, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.items import ItemScores
 
 MAIN, ITEMS = "study.parquet", "items.parquet"
-BESIDE = {"baseline": Baseline, "tuning": Tuning}
+BESIDE = {"baseline": Baseline, "tuning": NuisanceTrials}
 """What a study ran beside its search, with trials of its own."""
 FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
 _KEY = b"mtdlab"

@@ -18,8 +18,8 @@ from mtdlab.analysis.data.defaults import LEVEL, MARGIN, MOST_COMPARED, SCORE_DE
 from mtdlab.analysis.data.frames import Settings
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import (
-    chosen_settings,
     completed_runs,
+    free_settings,
     mtd_or_0,
     traced_runs,
     varied_settings,
@@ -59,7 +59,7 @@ def method_keys(runs: pd.DataFrame, settings: Collection[str]) -> list[str]:
     They are the method and the MTD, 0 for none, with the settings that vary where those are not one
     configuration. Configurations that make up one MTD differently are one.
     """
-    within = [name for name in chosen_settings(runs, settings) if name not in METHOD_KEYS]
+    within = [name for name in free_settings(runs, settings) if name not in METHOD_KEYS]
     apart = [name for name in within if name not in PARTS]
     rows = runs.drop_duplicates([*METHOD_KEYS, *apart])
     without = runs[runs["mtd"] == 0].drop_duplicates([*METHOD_KEYS, *within])

@@ -7,9 +7,9 @@ import numpy as np
 
 from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS, CONFIRMATION_SUFFIX
 from mtdlab.analysis.data.runs import (
-    chosen_settings,
     completed_runs,
     format_mtd,
+    free_settings,
     is_missing,
     varied_settings,
 )
@@ -122,7 +122,7 @@ def ask(context: StudyContext) -> str:
         return "The table has no runs."
     if not len(context.trials):
         return "Nothing has been run yet; the study file states what will be compared."
-    names = chosen_settings(context.trials, study.compared)
+    names = free_settings(context.trials, study.compared)
     if not names:
         return f"Which {clean(study.metric)} does this configuration reach?"
     varied = join_words(["MTD" if name == "mtd" else name for name in names])
@@ -158,7 +158,7 @@ def recommend(
 def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
     """The settings of a trial that were varied, its method first, and its MTD."""
     chosen = context.trials[context.trials["number"] == number].head(1)
-    varied = chosen_settings(context.trials, context.study.settings)
+    varied = free_settings(context.trials, context.study.settings)
     # a setting that the trial's method does not have is missing
     names = [name for name in varied if name != "mtd" and not is_missing(chosen[name]).all()]
     names.sort(key=lambda name: name != "method")

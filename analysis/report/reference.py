@@ -14,7 +14,13 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data import frames
-from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, RecordedSetting, StudyFrames, Tuning
+from mtdlab.analysis.data.frames import (
+    LOOK_COLUMNS,
+    Baseline,
+    NuisanceTrials,
+    RecordedSetting,
+    StudyFrames,
+)
 from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 from mtdlab.analysis.report.context import StudyContext
@@ -161,7 +167,7 @@ def example_studies() -> tuple[StudyFrames, ...]:
         replace(
             first,
             baseline=Baseline({"queue_size": 0}, len(own), own),
-            tuning=Tuning(("temperature",), (), len(tried), {}, tried),
+            tuning=NuisanceTrials(("temperature",), (), len(tried), {}, tried),
         ),
         _study(ema_decay=[0.75, 0.9, 0.97], batch_size=[32, 64], learning_rate=[3e-4, 1e-3]),
         _study(ema_decay=[0.0, 0.85], prediction_layers=[0, 2]),

@@ -12,9 +12,9 @@ import pandas as pd
 from mtdlab.analysis.data.defaults import MODELS_FOLDER, find_state
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.environment import BUILT_IN
-from mtdlab.analysis.data.frames import Baseline, StudyFrames, Tuning
+from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, StudyFrames
 from mtdlab.analysis.data.invocation import Invocation
-from mtdlab.analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
+from mtdlab.analysis.data.runs import completed_runs, free_settings, is_missing, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.pairing import select_configuration
 from mtdlab.analysis.inference.verdict import format_p
@@ -61,7 +61,7 @@ MOST_COMMAND = 2_000
 _MOST_REASONS = 3
 
 
-def _beside(study: StudyFrames) -> list[Baseline | Tuning]:
+def _beside(study: StudyFrames) -> list[Baseline | NuisanceTrials]:
     """What ran beside the search: the baseline and the choice of nuisance settings."""
     return [each for each in (study.baseline, study.tuning) if each is not None]
 
@@ -122,7 +122,7 @@ def list_varied(study: StudyFrames) -> Mapping[str, str]:
     Settings that follow from the method are left out.
     """
     listed = {}
-    for name in [*chosen_settings(study.trials, study.settings), "seed"]:
+    for name in [*free_settings(study.trials, study.settings), "seed"]:
         column = study.trials[name]
         values = _list_values(column, name)
         # a table's runs without a value have one too: none
@@ -305,7 +305,7 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     completed = completed_runs(context.trials).set_index("number", drop=False)
     if kept not in completed.index:
         return "", ""
-    varied = chosen_settings(completed, study.settings)
+    varied = free_settings(completed, study.settings)
     same = select_configuration(completed, study.settings, number)
     row = completed.loc[[kept]].iloc[0]
     named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)

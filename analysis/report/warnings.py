@@ -9,12 +9,12 @@ import scipy
 
 from mtdlab.analysis.data.beyond_run import describe_lengths, list_rows
 from mtdlab.analysis.data.environment import BUILT_IN
-from mtdlab.analysis.data.frames import Settings, StudyFrames, Tuning
+from mtdlab.analysis.data.frames import NuisanceTrials, Settings, StudyFrames
 from mtdlab.analysis.data.runs import (
     MTD_DECIMALS,
-    chosen_settings,
     completed_runs,
     format_mtd,
+    free_settings,
     has_mtd,
     name_levels,
 )
@@ -25,8 +25,8 @@ from mtdlab.analysis.report.cells import clean, format_count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
 from mtdlab.analysis.statistics.configurations import name_configurations
+from mtdlab.analysis.statistics.nuisance import compare_nuisance_values
 from mtdlab.analysis.statistics.training import count_best_at_end
-from mtdlab.analysis.statistics.tuning import compute_tuning
 
 _WIDE = 4.0
 """The gap between two groups of scores, in robust standard deviations."""
@@ -110,9 +110,9 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
         )
 
 
-def _warn_of_tuning(tuning: Tuning) -> str:
+def _warn_of_tuning(tuning: NuisanceTrials) -> str:
     """How nuisance settings were chosen; first, how many values lie at an end of their range."""
-    table, setting = compute_tuning(tuning), clean(" and ".join(tuning.names), most=60)
+    table, setting = compare_nuisance_values(tuning), clean(" and ".join(tuning.names), most=60)
     chosen = f"Each {setting} was chosen on dev data, with other seeds. "
     if ends := int(table["at_end"].sum()):
         groups = format_count(table["group"].nunique(), "value" if tuning.per else "configuration")
@@ -198,7 +198,7 @@ def _warn_of_levels(context: StudyContext) -> Iterator[str]:
             f"{verdict.levels_run} for the verdict."
         )
     if len(left := context.untraced) and verdict.levels_run > 1 and not context.compares_methods:
-        varied = chosen_settings(left, context.study.compared)
+        varied = free_settings(left, context.study.compared)
         means = left.groupby(number_configurations(left, varied))["score"].mean()
         yield (
             f"The verdict leaves out {format_count(len(left), 'trial')} without an MTD, whose best "
@@ -276,7 +276,7 @@ def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
     if not (failed := ended["state"] == "FAIL").any():
         return ""
     groups = ended["mtd"].astype("float64").where(has_mtd(ended)).round(MTD_DECIMALS)
-    varied = chosen_settings(ended, settings)
+    varied = free_settings(ended, settings)
     if by_level := groups.nunique() > 1 and "method" not in varied:
         names = "MTD " + groups.dropna().map(format_mtd)
     else:

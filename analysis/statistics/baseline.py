@@ -13,7 +13,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
 from mtdlab.analysis.data.frames import DIFFERENCE, StudyFrames
-from mtdlab.analysis.data.runs import CONFIGURATION, chosen_settings, completed_runs
+from mtdlab.analysis.data.runs import CONFIGURATION, completed_runs, free_settings
 from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import (
     Mean,
@@ -64,7 +64,7 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
     if study.baseline is None or not len(own := completed_runs(study.baseline.trials)):
         return None
     runs = completed_runs(study.trials)
-    varied = chosen_settings(runs, study.settings)
+    varied = free_settings(runs, study.settings)
     runs, ranked = rank_configurations(runs, varied)
     ranked = ranked.head(MOST_COMPARED)
     both = pd.concat([runs, own.assign(**{CONFIGURATION: _OWN})])[

@@ -21,8 +21,8 @@ from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import (
     CONFIGURATION,
     choose_evenly,
-    chosen_settings,
     completed_runs,
+    free_settings,
     is_missing,
     varied_settings,
 )
@@ -132,7 +132,7 @@ def compute_configurations(
 ) -> pd.DataFrame:
     """`compare_groups` of the configurations: runs that differ in one of the compared settings."""
     runs = completed_runs(trials)
-    return compare_groups(study, runs, chosen_settings(runs, study.compared), level)
+    return compare_groups(study, runs, free_settings(runs, study.compared), level)
 
 
 def compare_groups(

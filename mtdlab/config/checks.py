@@ -263,7 +263,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
         if spec.sampler == "grid" and not points:
             source.add(("skip",), "leaves no point of the grid to run; take an entry out")
         configurations = (len(points) or spec.trials or 0) + (spec.baseline is not None)
-        if (count := configurations * len(spec.seeds) + len(spec.tuning_trials())) > TRIALS:
+        if (count := configurations * len(spec.seeds) + len(spec.nuisance_trials())) > TRIALS:
             source.add(
                 ("until", "max_seeds") if spec.until else ("seeds",),
                 f"{configurations:,} configurations with {len(spec.seeds):,} seeds each are "
@@ -277,7 +277,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
                 # the others break the same rule
                 source.add(("search",), f"{point}: {first_error(error)}")
                 break
-        for trial in spec.tuning_trials():
+        for trial in spec.nuisance_trials():
             try:
                 spec.settings(trial.parameters or {}, 0, trial.role)
             except ValidationError as error:

@@ -18,7 +18,7 @@ from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
 from mtdlab.settings import RunSettings, Setting
-from mtdlab.settings.roles import BASELINE, BASELINE_TUNING, CHOOSING, SEARCH, TUNING
+from mtdlab.settings.roles import BASELINE, BASELINE_NUISANCE, OF_NUISANCE, SEARCH, SEARCH_NUISANCE
 
 
 class UntilSection(BaseModel):
@@ -105,7 +105,7 @@ class StudySpec(ABC):
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
         definition: the study file with its profile and --set, as `build_study` reads it.
         nuisance: the settings whose value is chosen for each configuration; None without any.
-        chosen: what was chosen of them; None before, and without a nuisance setting.
+        nuisance_choice: their chosen values; None before the choice, and without such a setting.
     """
 
     trained_by: ClassVar[str]
@@ -132,7 +132,7 @@ class StudySpec(ABC):
     definition: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
     baseline: dict[str, Any] | None = field(default=None, hash=False)
     nuisance: Nuisance | None = None
-    chosen: Choice | None = field(default=None, hash=False)
+    nuisance_choice: Choice | None = field(default=None, hash=False)
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -243,11 +243,11 @@ class StudySpec(ABC):
         names = () if self.nuisance is None else self.nuisance.values
         return {name: parameters[name] for name in names if name in parameters}
 
-    def _chosen(self, configuration: str, parameters: dict[str, Any], role: str) -> dict[str, Any]:
+    def _choice(self, configuration: str, parameters: dict[str, Any], role: str) -> dict[str, Any]:
         """The chosen values of a configuration; none before the choice."""
-        if self.nuisance is None or self.chosen is None:
+        if self.nuisance is None or self.nuisance_choice is None:
             return {}
-        return dict(self.chosen[self._group(configuration, parameters, role)])
+        return dict(self.nuisance_choice[self._group(configuration, parameters, role)])
 
     def _group(self, configuration: str, parameters: dict[str, Any], role: str) -> str:
         """The group of a configuration, whose members share a choice; its own without `per`."""
@@ -257,16 +257,16 @@ class StudySpec(ABC):
         settings = self.settings(parameters, self.seeds[0], role).model_dump()
         return fingerprint({name: settings.get(name) for name in self.nuisance.per})
 
-    def tuning_trials(self) -> list[PlannedTrial]:
+    def nuisance_trials(self) -> list[PlannedTrial]:
         """The trials by which the values of nuisance settings are chosen, seed by seed.
 
         Each is named after the group of its configuration, the configuration and the values.
         """
         if self.nuisance is None:
             return []
-        of = {TUNING: self._points()}
+        of = {SEARCH_NUISANCE: self._points()}
         if self.baseline is not None:
-            of[BASELINE_TUNING] = {BASELINE: self.baseline}
+            of[BASELINE_NUISANCE] = {BASELINE: self.baseline}
         named = [
             (f"{self._group(key, point, role)}.{key}.{fingerprint(values)}", point | values, role)
             for role, points in of.items()
@@ -287,7 +287,7 @@ class StudySpec(ABC):
     def grid_points(self) -> dict[str, dict[str, Any]]:
         """The points of the grid by the configuration's key, with what is chosen for each."""
         return {
-            key: point | self._chosen(key, point, SEARCH) for key, point in self._points().items()
+            key: point | self._choice(key, point, SEARCH) for key, point in self._points().items()
         }
 
     def search_trials(self) -> list[PlannedTrial]:
@@ -340,22 +340,22 @@ class StudySpec(ABC):
         """
         trials = self.search_trials()
         if self.baseline is not None:
-            values = self.baseline | self._chosen(BASELINE, self.baseline, BASELINE)
+            values = self.baseline | self._choice(BASELINE, self.baseline, BASELINE)
             trials += [PlannedTrial(BASELINE, seed, values, BASELINE) for seed in self.seeds]
         if self.sampler != "grid":
             return trials
         order = {seed: at for at, seed in enumerate(self.seeds)}
-        return self.tuning_trials() + sorted(trials, key=lambda trial: order[trial.seed])
+        return self.nuisance_trials() + sorted(trials, key=lambda trial: order[trial.seed])
 
     @property
     def awaits_choice(self) -> bool:
         """Whether the values of nuisance settings are not chosen yet."""
-        return self.nuisance is not None and self.chosen is None
+        return self.nuisance is not None and self.nuisance_choice is None
 
     def begins_with(self, trial: PlannedTrial) -> bool:
         """Whether a sweep plans a trial before the first look, as far as choices are made."""
         is_first = not self.awaits_choice and trial.seed in self.first_seeds
-        return trial.role in CHOOSING or is_first
+        return trial.role in OF_NUISANCE or is_first
 
     def identity(self) -> dict[str, Any]:
         """The values that identify the study; a change of them would mix two questions.
@@ -380,7 +380,7 @@ class StudySpec(ABC):
             # as it is recorded
             values = json.loads(json.dumps(settings.model_dump()))
             beside = {BASELINE: {name: value for name, value in values.items() if name != "seed"}}
-        chosen_by = {} if self.nuisance is None else {NUISANCE: self.nuisance.identity()}
+        nuisance = {} if self.nuisance is None else {NUISANCE: self.nuisance.identity()}
         search = {
             setting: "searched" if grid and self.known[setting].is_number else str(dimension)
             for setting, dimension in self.search.items()
@@ -388,7 +388,7 @@ class StudySpec(ABC):
         return {
             **until,
             **beside,
-            **chosen_by,
+            **nuisance,
             "metric": self.metric,
             "select_by": self.select_by,
             "sampler": self.sampler,

@@ -8,7 +8,7 @@ import yaml
 
 from mtdlab.analysis.data.defaults import CONFIRMATION_SUFFIX
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.runs import chosen_settings, completed_runs, format_mtd, varied_settings
+from mtdlab.analysis.data.runs import completed_runs, format_mtd, free_settings, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.best import asks_for_best
 from mtdlab.analysis.report.context import StudyContext
@@ -137,7 +137,7 @@ def _pair(spec: StudySpec) -> list[tuple[dict[str, Any], RunSettings]]:
 
 def _name(values: Mapping[str, Any], frames: StudyFrames) -> str:
     """The values that a study chose for a configuration, as text, without what a method implies."""
-    chosen = chosen_settings(completed_runs(frames.trials), frames.settings)
+    chosen = free_settings(completed_runs(frames.trials), frames.settings)
     listed = {name: value for name, value in values.items() if name in chosen}
     return ", ".join(f"{name} {format_value(name, value)}" for name, value in listed.items())
 

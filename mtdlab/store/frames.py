@@ -20,17 +20,17 @@ from mtdlab.analysis.data.frames import (
     SCORE_COLUMNS,
     TRIAL_COLUMNS,
     Baseline,
+    NuisanceTrials,
     Plan,
     RecordedSetting,
     Settings,
     StudyFrames,
-    Tuning,
     empty,
 )
 from mtdlab.analysis.data.items import ItemScores, digest_of_tasks
 from mtdlab.config.nuisance import NUISANCE, PER, nuisance_values
 from mtdlab.errors import StorageError
-from mtdlab.settings.roles import BASELINE, CHOOSING, SEARCH
+from mtdlab.settings.roles import BASELINE, OF_NUISANCE, SEARCH
 from mtdlab.store.claims import count_trials
 from mtdlab.store.database import reading
 from mtdlab.store.ranking import find_ranking
@@ -185,7 +185,7 @@ def load_frames(
             beyond_run=plans[-1].plan["beyond_run"] if plans else BEYOND_RUN,
             load_items=None if session.scalar(items) is None else read_items,
             baseline=baseline,
-            tuning=_tuning(session, row),
+            tuning=_nuisance_trials(session, row),
         )
 
 
@@ -199,11 +199,11 @@ def _baseline(session: Session, study_id: int) -> Baseline | None:
     return Baseline(values[0] or {}, len(values), recorded.trials())
 
 
-def _tuning(session: Session, study: StudyRow) -> Tuning | None:
+def _nuisance_trials(session: Session, study: StudyRow) -> NuisanceTrials | None:
     """Read the trials that choose the values of nuisance settings; None where none is planned."""
     if (nuisance := study.identity.get(NUISANCE)) is None:
         return None
-    mine = (TrialRow.study_id == study.id) & TrialRow.role.in_(CHOOSING)
+    mine = (TrialRow.study_id == study.id) & TrialRow.role.in_(OF_NUISANCE)
     begun = mine & TrialRow.began.is_not(None)
     decisive = select(TrialRow.configuration, find_ranking(session, study.id)).where(begun)
     rows = session.execute(decisive.order_by(TrialRow.number)).all()
@@ -212,7 +212,7 @@ def _tuning(session: Session, study: StudyRow) -> Tuning | None:
     trials["group"] = pd.Series([group for group, *_ in names], dtype="str")
     trials["configuration"] = pd.Series([name for _, name, _ in names], dtype="str")
     trials["selected"] = pd.Series([score for _, score in rows], dtype="float64")
-    return Tuning(
+    return NuisanceTrials(
         names=tuple(nuisance_values(nuisance)),
         per=tuple(nuisance[PER]),
         planned=count_trials(session, mine),

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from mtdlab.analysis.inference.looks import boundaries_at, judge_look
-from mtdlab.analysis.statistics.tuning import choose_values
+from mtdlab.analysis.statistics.nuisance import choose_nuisance_values
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
 from mtdlab.store.frames import load_frames
@@ -85,8 +85,8 @@ def choose_nuisance(study: OpenStudy) -> None:
     spec, store = study.spec, study.store
     tuning = load_frames(spec.name, study.job.url, curves=False).tuning
     assert tuning is not None
-    groups = {trial.configuration.split(".")[0] for trial in spec.tuning_trials()}
-    choice = choose_values(tuning)
+    groups = {trial.configuration.split(".")[0] for trial in spec.nuisance_trials()}
+    choice = choose_nuisance_values(tuning)
     if missing := groups - choice.keys():
         some = tuning.trials.loc[tuning.trials["group"].isin(missing), "number"]
         raise MtdlabError(
@@ -96,5 +96,5 @@ def choose_nuisance(study: OpenStudy) -> None:
             "--retry-failed runs them again"
         )
     recorded = store.record_once("chosen", choice)
-    study.job = replace(study.job, spec=replace(spec, chosen=recorded))
+    study.job = replace(study.job, spec=replace(spec, nuisance_choice=recorded))
     store.add_trials(study.spec.planned_trials(), study.spec.begins_with)

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.settings.roles import SEARCH, TUNING
+from mtdlab.settings.roles import SEARCH, SEARCH_NUISANCE
 from mtdlab.store import FinishedTrial
 from mtdlab.terminal import print_text, printable
 
@@ -44,7 +44,7 @@ def describe(
     symbols = {name: setting.symbol or name for name, setting in known.items()}
     words = [] if role == SEARCH else [role]
     # of trials that choose a value, which stands last, it comes before what may be cut
-    items = [*parameters.items()][:: -1 if role == TUNING else 1]
+    items = [*parameters.items()][:: -1 if role == SEARCH_NUISANCE else 1]
     for name, value in items:
         symbol = "/".join(symbols.get(part, part) for part in name.split("/"))
         words.append(f"{symbol}={value:g}" if isinstance(value, float) else f"{symbol}={value}")

@@ -154,7 +154,7 @@ def with_recorded_values(spec: StudySpec, url: str) -> StudySpec:
     except (NothingToReport, StorageError):
         return spec  # no study or no database yet
     begun = spec.with_recorded_pooling(recorded.identity, recorded.definition.get("trainer") or {})
-    return begun if begun.nuisance is None else replace(begun, chosen=recorded.chosen)
+    return begun if begun.nuisance is None else replace(begun, nuisance_choice=recorded.chosen)
 
 
 def refuse_other_modules(study: str, recorded: StudyRow, imports: Mapping[str, str]) -> None:

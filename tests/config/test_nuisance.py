@@ -25,14 +25,14 @@ def groups_of(spec: StudySpec) -> dict[str, str]:
     return {
         configuration: group
         for group, configuration, _ in (
-            trial.configuration.split(".") for trial in spec.tuning_trials()
+            trial.configuration.split(".") for trial in spec.nuisance_trials()
         )
     }
 
 
 def test_every_configuration_tries_every_value_with_seeds_of_its_own(read: Read) -> None:
     spec = read(STUDY + BASELINE)
-    tuning = spec.tuning_trials()
+    tuning = spec.nuisance_trials()
     assert Counter(trial.role for trial in tuning) == {"tuning": 24, "baseline-tuning": 6}
     assert {trial.seed for trial in tuning} == {1000, 1001}
     tried: Counter[Any] = Counter()
@@ -62,7 +62,9 @@ def test_what_is_compared_begins_when_the_values_are_chosen_and_has_them(read: R
         "baseline-tuning",
     }
     rates = dict(zip(groups_of(spec), [0.0003, 0.001, 0.001, 0.003, 0.003], strict=True))
-    chosen = replace(spec, chosen={key: {"learning_rate": rate} for key, rate in rates.items()})
+    chosen = replace(
+        spec, nuisance_choice={key: {"learning_rate": rate} for key, rate in rates.items()}
+    )
     assert not chosen.awaits_choice
     for trial in chosen.search_trials():
         settings: Any = chosen.settings(trial.parameters or {}, trial.seed, trial.role)
@@ -81,9 +83,9 @@ def test_what_is_compared_begins_when_the_values_are_chosen_and_has_them(read: R
 def test_values_of_another_setting_share_a_choice(read: Read) -> None:
     per = STUDY.replace("0.003]", "0.003], seeds: [7], per: batch_size")
     spec = read(per + BASELINE)
-    assert len(spec.tuning_trials()) == 12 + 3
+    assert len(spec.nuisance_trials()) == 12 + 3
     sizes: dict[str, set[int]] = {}
-    for trial in spec.tuning_trials():
+    for trial in spec.nuisance_trials():
         settings: Any = spec.settings(trial.parameters or {}, trial.seed, trial.role)
         sizes.setdefault(trial.configuration.split(".")[0], set()).add(settings.batch_size)
     # the baseline has the default batch size, 64, and its choice with it

@@ -161,7 +161,7 @@ def test_a_nuisance_setting_of_a_program_is_a_setting() -> None:
     assert spec.known["rate"].annotation is float
     values = [
         dict(spec.settings(trial.parameters or {}, trial.seed, trial.role).values)
-        for trial in spec.tuning_trials()
+        for trial in spec.nuisance_trials()
     ]
     assert values == [
         {"width": 3, "depth": depth, "rate": rate} for depth in (1, 2, 3) for rate in (0.1, 0.5)

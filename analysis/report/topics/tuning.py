@@ -1,15 +1,15 @@
 """Topic: how the values of nuisance settings were chosen for each configuration."""
 
-from mtdlab.analysis.data.frames import Tuning
-from mtdlab.analysis.data.runs import chosen_settings
+from mtdlab.analysis.data.frames import NuisanceTrials
+from mtdlab.analysis.data.runs import free_settings
 from mtdlab.analysis.report.cells import clean, make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.report.topics.configurations import name_table
-from mtdlab.analysis.statistics.tuning import compute_tuning
+from mtdlab.analysis.statistics.nuisance import compare_nuisance_values
 
 
-def _name_groups(context: StudyContext, tuning: Tuning) -> dict[str, str]:
-    varied = chosen_settings(tuning.trials, context.study.compared)
+def _name_groups(context: StudyContext, tuning: NuisanceTrials) -> dict[str, str]:
+    varied = free_settings(tuning.trials, context.study.compared)
     shown = [name for name in varied if not tuning.per or name in tuning.per]
     first = tuning.trials.drop_duplicates("group")
     names = name_table(context, first[["number", *shown]])
@@ -21,7 +21,7 @@ def build(context: StudyContext) -> Contents | None:
     tuning = context.study.tuning
     if tuning is None or not len(tuning.trials):
         return None
-    table, names = compute_tuning(tuning), _name_groups(context, tuning)
+    table, names = compare_nuisance_values(tuning), _name_groups(context, tuning)
     table["group"] = [names[group] for group in table["group"]]
     settings = clean(" and ".join(tuning.names), most=80)
     of = f"value of {' and '.join(tuning.per)}" if tuning.per else "configuration"

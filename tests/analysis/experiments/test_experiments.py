@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames, Tuning
+from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.published import load_published
 from mtdlab.analysis.data.settings import with_defaults
@@ -159,7 +159,7 @@ def test_a_value_that_was_chosen_for_a_row_leaves_out_nothing() -> None:
     trials = make_runs(grid(ema_decay=[0.75, 0.95]), [[1.0, 2.0], [3.0, 4.0]])
     rates = np.where(trials["ema_decay"] == 0.75, 1e-3, 2e-3)
     study = build_study(trials.assign(learning_rate=rates))
-    tuning = Tuning(("learning_rate",), (), 0, {}, trials.iloc[:0])
+    tuning = NuisanceTrials(("learning_rate",), (), 0, {}, trials.iloc[:0])
     comparison = StudyContext(replace(study, tuning=tuning)).comparisons["ema_decay"]
     assert (comparison.others, comparison.left_out, comparison.balanced) == ((), 0, True)
     assert StudyContext(study).comparisons["ema_decay"].others == ("learning_rate",)

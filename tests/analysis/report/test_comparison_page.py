@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames, Tuning
-from mtdlab.analysis.data.runs import chosen_settings
+from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFrames
+from mtdlab.analysis.data.runs import free_settings
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.findings import find_answer
 from mtdlab.analysis.report.headline import build_headline
@@ -47,7 +47,7 @@ def queue_or_batch(*, noise: float = 0.2, tuned: bool = True) -> StudyFrames:
     trials = pd.concat(rows, ignore_index=True).assign(number=range(len(ROWS) * len(one)))
     study = build_study(trials)
     added = {name: RecordedSetting(name) for name in ("steps", "evaluate_every", "learning_rate")}
-    choice = Tuning(("learning_rate",), (), 0, {}, trials.iloc[:0])
+    choice = NuisanceTrials(("learning_rate",), (), 0, {}, trials.iloc[:0])
     settings = {**study.settings, **added}
     return dataclasses.replace(study, settings=settings, tuning=choice if tuned else None)
 
@@ -112,12 +112,12 @@ def test_several_methods_are_the_question_beside_a_curve_over_mtd_too() -> None:
 def test_steps_that_follow_from_the_batch_size_are_not_named() -> None:
     trials = queue_or_batch().trials
     names = ["method", "batch_size", "queue_size", "steps", "evaluate_every"]
-    assert set(chosen_settings(trials, names)) == {"method", "batch_size", "queue_size"}
+    assert set(free_settings(trials, names)) == {"method", "batch_size", "queue_size"}
     longer = trials.assign(steps=trials["steps"] * (1 + trials["seed"] % 2))
-    assert "steps" in chosen_settings(longer, names)
+    assert "steps" in free_settings(longer, names)
     # a rate that falls with the batch size is no number of steps
     rates = trials.assign(learning_rate=0.1 / trials["batch_size"])
-    assert "learning_rate" in chosen_settings(rates, ["batch_size", "learning_rate"])
+    assert "learning_rate" in free_settings(rates, ["batch_size", "learning_rate"])
 
 
 def test_names_keep_the_setting_that_distinguishes_and_give_up_the_chosen_ones() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mtdlab.analysis.data.frames import StudyFrames, Tuning
+from mtdlab.analysis.data.frames import NuisanceTrials, StudyFrames
 from mtdlab.analysis.data.stored_frames import from_parquet, to_parquet
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
@@ -32,7 +32,7 @@ def tuned(*, chosen: dict[float, float], per: tuple[str, ...] = ()) -> StudyFram
     group = trials["ema_decay"].astype("str")
     trials = trials.assign(number=range(100, 100 + len(trials)), group=group, configuration=group)
     values = {str(decay): {"learning_rate": rate} for decay, rate in chosen.items()}
-    choice = Tuning(("learning_rate",), per, len(trials), values, trials)
+    choice = NuisanceTrials(("learning_rate",), per, len(trials), values, trials)
     return replace(study, trials=reported, tuning=choice, select_by="sts_dev")
 
 

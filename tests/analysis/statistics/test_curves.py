@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtdlab.analysis.data.runs import chosen_settings, format_mtd, untraced_runs, varied_settings
+from mtdlab.analysis.data.runs import format_mtd, free_settings, untraced_runs, varied_settings
 from mtdlab.analysis.inference.pairing import level_scores
 from mtdlab.analysis.inference.verdict import judge_levels
 from mtdlab.analysis.report.context import StudyContext
@@ -88,8 +88,8 @@ def test_a_setting_with_one_value_for_each_method_was_not_chosen() -> None:
     trials["pooling"] = trials["method"].map({"mocose": "cls", "simcse": "mean"})
     names = ("method", "pooling", "ema_decay")
     assert set(varied_settings(trials, names)) == set(names)
-    assert set(chosen_settings(trials, names)) == {"method", "ema_decay"}
-    assert chosen_settings(trials.drop(columns="method"), names) == ["ema_decay", "pooling"]
+    assert set(free_settings(trials, names)) == {"method", "ema_decay"}
+    assert free_settings(trials.drop(columns="method"), names) == ["ema_decay", "pooling"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mtdlab.analysis.data.frames import StudyFrames, Tuning
+from mtdlab.analysis.data.frames import NuisanceTrials, StudyFrames
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.measures.trace import d_trace
 from mtdlab.analysis.report.context import StudyContext
@@ -162,7 +162,7 @@ def test_other_settings_are_held_at_one_value() -> None:
 def test_a_value_that_was_chosen_for_a_configuration_is_no_other_setting() -> None:
     trials = scored(lambda _, b: -np.log(b))
     rates = np.where(trials["ema_decay"] < 0.99, 1e-3, 3e-3)
-    tuning = Tuning(("learning_rate",), (), 0, {}, trials.iloc[:0])
+    tuning = NuisanceTrials(("learning_rate",), (), 0, {}, trials.iloc[:0])
     alone = sufficiency_of(trials)
     found = sufficiency_of(trials.assign(learning_rate=rates), tuning=tuning)
     assert (found.p_value, found.trials) == (pytest.approx(alone.p_value), alone.trials)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.frames import Tuning
+from mtdlab.analysis.data.frames import NuisanceTrials
 
 _COLUMNS = ("n", "mean", "difference", "difference_se", "chosen", "at_end")
 
 
-def compute_tuning(tuning: Tuning) -> pd.DataFrame:
+def compare_nuisance_values(nuisance: NuisanceTrials) -> pd.DataFrame:
     """The tried values of each group, in the order in which the groups were begun.
 
     Returns:
@@ -24,36 +24,36 @@ def compute_tuning(tuning: Tuning) -> pd.DataFrame:
         the lowest or highest number tried. The difference is NaN of a value of which a trial has
         no score, such as one that diverged: it is not chosen.
     """
-    trials = tuning.trials
+    trials = nuisance.trials
     # before the first trial its frame may lack columns
     groups = trials.groupby("group", sort=False) if len(trials) else ()
-    tables = [_compare(group, runs, tuning) for group, runs in groups]
-    columns = ["group", *tuning.names, *_COLUMNS]
+    tables = [_compare(group, runs, nuisance) for group, runs in groups]
+    columns = ["group", *nuisance.names, *_COLUMNS]
     return (
         pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
     )
 
 
-def choose_values(tuning: Tuning) -> dict[str, dict[str, Any]]:
+def choose_nuisance_values(nuisance: NuisanceTrials) -> dict[str, dict[str, Any]]:
     """The values with the highest mean of each group, by setting.
 
     Of equal ones the first that was tried. A group none of whose values has all scores is left out.
     """
-    table = compute_tuning(tuning)
+    table = compare_nuisance_values(nuisance)
     best = table[table["difference"] == 0].drop_duplicates("group")
-    return dict(zip(best["group"], best[[*tuning.names]].to_dict("records"), strict=True))
+    return dict(zip(best["group"], best[[*nuisance.names]].to_dict("records"), strict=True))
 
 
-def _compare(group: Any, runs: pd.DataFrame, tuning: Tuning) -> pd.DataFrame:
+def _compare(group: Any, runs: pd.DataFrame, nuisance: NuisanceTrials) -> pd.DataFrame:
     """The rows of one group."""
-    names = list(tuning.names)
+    names = list(nuisance.names)
     value = runs.groupby(names, sort=False).ngroup()
     complete = runs["selected"].where(runs["state"] == "COMPLETE")
     scores = complete.groupby([runs["configuration"], runs["seed"], value]).first().unstack()
     tried = runs.drop_duplicates(names)[names].reset_index(drop=True)
     means, is_whole = scores.mean(), scores.notna().all()
     paired = scores.sub(scores[means.where(is_whole, -np.inf).idxmax()], axis="index")
-    values, numbers = tuning.chosen.get(str(group)), tried.select_dtypes("number")
+    values, numbers = nuisance.chosen.get(str(group)), tried.select_dtypes("number")
     chosen = pd.Series(data=values is not None, index=tried.index)
     if values is not None:
         chosen = (tried[[*values]] == pd.Series(values)).all(axis=1)
