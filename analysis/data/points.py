@@ -19,7 +19,7 @@ _NAMES = {
 }
 _DECIMALS = {"score": 2, "half_life": 1}
 _MOST_VALUES = 4
-MOST_LOOKS = 6
+MOST_MARKED = 6
 """The most groups that have a colour and a marker each; more have a scale of colours."""
 
 Row = Mapping[Hashable, Any]

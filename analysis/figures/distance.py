@@ -30,8 +30,8 @@ def scatter_runs(
     runs: pd.DataFrame, ax: Axes, x: pd.Series, y: pd.Series, *, value: str, zorder: float = 1
 ) -> None:
     """A grey point per run at (x, y), which states the run's `value`."""
-    look: dict[str, Any] = {"s": 14, "color": style.RUN, "alpha": 0.55, "linewidths": 0}
-    ax.scatter(x, y, label="one trial", zorder=zorder, rasterized=is_heavy(len(runs)), **look)
+    options: dict[str, Any] = {"s": 14, "color": style.RUN, "alpha": 0.55, "linewidths": 0}
+    ax.scatter(x, y, label="one trial", zorder=zorder, rasterized=is_heavy(len(runs)), **options)
     add_run_spots(ax, runs, x, y, value=value)
 
 
@@ -40,22 +40,22 @@ def scatter_by_mtd(
     ax: Axes,
     x: str,
     y: str,
-    looks: style.LevelLooks,
+    marks: style.LevelMarks,
     *,
     value: str,
     marker: str = "",
 ) -> None:
-    """A point per run at its columns x and y, in the look of its MTD, which states its `value`.
+    """A point per run at its columns x and y, in the mark of its MTD, which states its `value`.
 
     `marker` stands in place of those of the levels.
     """
-    colours = [looks.look_of(float(mtd))[0] for mtd in runs["mtd"]]
-    groups = runs["mtd"] if looks.few else pd.Series(0.0, index=runs.index)
-    look: dict[str, Any] = {"s": 28, "linewidths": 0.4, "edgecolors": "white"}
-    look["rasterized"] = is_heavy(len(runs))
+    colours = [marks.mark_of(float(mtd))[0] for mtd in runs["mtd"]]
+    groups = runs["mtd"] if marks.few else pd.Series(0.0, index=runs.index)
+    options: dict[str, Any] = {"s": 28, "linewidths": 0.4, "edgecolors": "white"}
+    options["rasterized"] = is_heavy(len(runs))
     for mtd, at in groups.groupby(groups).indices.items():
-        rows, (_, own) = runs.iloc[at], looks.look_of(float(str(mtd)))
-        ax.scatter(rows[x], rows[y], c=[colours[i] for i in at], marker=marker or own, **look)
+        rows, (_, own) = runs.iloc[at], marks.mark_of(float(str(mtd)))
+        ax.scatter(rows[x], rows[y], c=[colours[i] for i in at], marker=marker or own, **options)
     add_run_spots(ax, runs, runs[x], runs[y], value=value)
 
 
@@ -77,13 +77,13 @@ def draw_curve(
     ax: Axes,
     *,
     label: str = "mean over seeds",
-    look: tuple[str, str] = (style.ACCENT, "o"),
+    mark: tuple[str, str] = (style.ACCENT, "o"),
 ) -> None:
     """A line through the means (mtd, mean, low, high), and a band over the intervals if any.
 
-    `look` is the colour and the marker.
+    `mark` is the colour and the marker.
     """
-    colour, marker = look
+    colour, marker = mark
     size = 5 if len(curve) <= style.MOST_MARKERS else 0
     marked: dict[str, Any] = {"marker": marker, "markersize": size, "zorder": 4}
     ax.plot(curve["mtd"], curve["mean"], label=label, color=colour, **marked)
@@ -153,9 +153,9 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
         mean = mean.assign(mtd=np.nan, low=np.nan, high=np.nan, seeds=runs["seed"].nunique())
         labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
         mean = mean.join(labels.assign(text=f"{label}. " + labels["text"]))
-        # the curve has the first look
-        look, line = style.look_of(place + 1), style.line_of(place)
-        _draw_means(mean, ax, label=style.printable(label), look=look, line=line)
+        # the curve has the first mark
+        mark, line = style.mark_of(place + 1), style.line_of(place)
+        _draw_means(mean, ax, label=style.printable(label), mark=mark, line=line)
     extend_to([float(runs["score"].mean()) for runs in methods.values()], ax)
 
 
@@ -163,17 +163,17 @@ def draw_level(
     score: float,
     ax: Axes,
     label: str,
-    look: tuple[str, str],
+    mark: tuple[str, str],
     *,
     line: Any = "--",
     labels: pd.DataFrame | None = None,
 ) -> None:
     """A horizontal line at a score that belongs to no place of the horizontal axis.
 
-    `look` is the colour of the line, and the marker at its right end, so that methods differ in
+    `mark` is the colour of the line, and the marker at its right end, so that methods differ in
     more than colour; none if empty. The end of the line states the one row of `labels`.
     """
-    colour, marker = look
+    colour, marker = mark
     ax.axhline(score, color=colour, linestyle=line, linewidth=1.4, label=label, zorder=3)
     edge = ax.get_yaxis_transform()
     if marker:
@@ -251,7 +251,7 @@ def draw_paired_curve(
     """
     ax.axhline(0, color=style.RUN, linewidth=1)
     if len(smooth):
-        draw_curve(smooth, ax, label="smooth curve", look=(style.ACCENT, ""))
+        draw_curve(smooth, ax, label="smooth curve", mark=(style.ACCENT, ""))
     ax.vlines(curve["mtd"], curve["low"], curve["high"], color=style.ACCENT, label=style.BAND)
     point: dict[str, Any] = {"color": style.ACCENT, "markersize": 5, "zorder": 4}
     ax.plot(curve["mtd"], curve["mean"], "o", label="level", **point)
@@ -279,7 +279,7 @@ def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """
     ends = []
     for place, (decay, rows) in enumerate(cells.groupby("ema_decay")):
-        colour, marker = style.look_of(place)
+        colour, marker = style.mark_of(place)
         line = rows.sort_values("mtd")
         ax.plot(line["mtd"], line["mean"], color=colour, marker=marker, markersize=5)
         ax.vlines(line["mtd"], line["within_low"], line["within_high"], color=colour, linewidth=1)
@@ -303,7 +303,7 @@ def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> N
     deviations = published[["mean", "low", "high"]] - centre
     ax.axhline(0, color=style.RUN, linewidth=1)
     draw_curve(curve, ax, label="this study")
-    draw_curve(deviations.join(published["mtd"]), ax, label="paper", look=style.PAPER)
+    draw_curve(deviations.join(published["mtd"]), ax, label="paper", mark=style.PAPER)
     style.label_mtd_axis(ax, pd.concat([curve["mtd"], published["mtd"]]))
     style.keep_span(ax)
     ax.set_ylabel("deviation from the mean\nover its levels, points")
@@ -324,7 +324,7 @@ def draw_conditions(
     all panels of a figure, in which a condition has one colour.
     """
     for label, curve in curves.items():
-        draw_curve(curve, ax, label=label, look=style.look_of([*(order or curves)].index(label)))
+        draw_curve(curve, ax, label=label, mark=style.mark_of([*(order or curves)].index(label)))
     every = pd.concat(list(curves.values()))
     keep_points_in_view(every, every["mean"], ax)
     _label_axes(ax, every["mtd"], name)
@@ -340,7 +340,7 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], nam
     lines = 0
     for place, (method, rows) in enumerate(table.groupby("method")):
         label, line = style.printable(names.get(str(method), str(method))), style.line_of(lines)
-        _draw_means(rows, ax, label=label, look=style.look_of(place), line=line)
+        _draw_means(rows, ax, label=label, mark=style.mark_of(place), line=line)
         lines += bool(rows["mtd"].isna().any())
     _label_axes(ax, table["mtd"].dropna(), name)
 
@@ -350,7 +350,7 @@ def _draw_means(
     ax: Axes,
     *,
     label: str,
-    look: tuple[str, str],
+    mark: tuple[str, str],
     line: Any,
     untraced: str = "",
 ) -> None:
@@ -358,15 +358,15 @@ def _draw_means(
 
     `untraced` is the method of the means without an MTD, where the label does not name it.
     """
-    colour, _ = look
+    colour, _ = mark
     curve, levels = means[means["mtd"] > 0], means[~(means["mtd"] > 0)]
     if len(curve):
-        draw_curve(curve, ax, label=label, look=look)
+        draw_curve(curve, ax, label=label, mark=mark)
         ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
         label = f"{label}: {untraced}"
     for place, row in enumerate(levels.to_dict("records")):
         labels, name = levels.iloc[[place]], f"{label} (no MTD)".strip()
-        draw_level(row["mean"], ax, name, look, line=line, labels=labels)
+        draw_level(row["mean"], ax, name, mark, line=line, labels=labels)
         if np.isfinite(row["low"]):
             ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
 
@@ -391,7 +391,7 @@ def draw_studies(
         owner = str(text) if text in studies else str(text).rpartition(": ")[0]
         place, part = studies.index(owner), parts.setdefault(owner, 0)
         parts[owner] += 1
-        look, line = (style.look_of(place)[0], style.look_of(place + part)[1]), style.line_of(part)
+        mark, line = (style.mark_of(place)[0], style.mark_of(place + part)[1]), style.line_of(part)
         label, method = style.printable(str(text)), untraced.get(str(text), "")
-        _draw_means(study, ax, label=label, look=look, line=line, untraced=method)
+        _draw_means(study, ax, label=label, mark=mark, line=line, untraced=method)
     _label_axes(ax, curves.loc[curves["mtd"] > 0, "mtd"], name)

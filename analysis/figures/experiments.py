@@ -164,9 +164,9 @@ def draw_seeds(
     for (first, second), cell in seeds.groupby(list(by)):
         turn = inner.index(first)
         place = outer.index(second) + (turn - (len(inner) - 1) / 2) * width
-        colour, marker = style.look_of(turn)
-        look: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
-        ax.plot(np.full(len(cell), place), cell["deviation"], marker, label=name(first), **look)
+        colour, marker = style.mark_of(turn)
+        options: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
+        ax.plot(np.full(len(cell), place), cell["deviation"], marker, label=name(first), **options)
         reach = 0.4 * width
         ax.hlines(cell["deviation"].mean(), place - reach, place + reach, color=colour, linewidth=2)
     ax.set_xticks(range(len(outer)), [f"{value:g}" for value in outer])

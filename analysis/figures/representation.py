@@ -22,16 +22,16 @@ _MARKED = 12
 
 
 def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
-    """Alignment and uniformity of each run, in the look of its MTD.
+    """Alignment and uniformity of each run, in the mark of its MTD.
 
     The axes show the runs alone: the ideal point, which their names state, is far from most.
     `distances` is `compute_distances`, at least one row.
     """
-    looks = style.LevelLooks(distances["mtd"])
-    scatter_by_mtd(distances, ax, "uniformity", "alignment", looks, value="alignment")
+    marks = style.LevelMarks(distances["mtd"])
+    scatter_by_mtd(distances, ax, "uniformity", "alignment", marks, value="alignment")
     ax.set_xlabel(f"uniformity (lower: more spread out; ideal −{-IDEAL_UNIFORMITY:g})")
     ax.set_ylabel(f"alignment (lower: pairs closer; ideal {IDEAL_ALIGNMENT:g})")
-    looks.explain(ax)
+    marks.explain(ax)
 
 
 def spectrum_points(size: int) -> NDArray[np.intp]:
@@ -49,18 +49,18 @@ def draw_spectrum_ratios(after: pd.DataFrame, ax: Axes) -> None:
     values = after.where(after > _ROUNDING).to_numpy(dtype=np.float64)
     ratios = values / np.exp(np.log(values).mean(axis=0))
     levels = after.index.get_level_values("mtd").to_numpy(dtype=np.float64)
-    looks = style.LevelLooks(levels)
+    marks = style.LevelMarks(levels)
     for mtd, row in zip(levels, ratios, strict=True):
-        ax.plot(index + 1, row[index], color=looks.look_of(mtd)[0], linewidth=1.2)
+        ax.plot(index + 1, row[index], color=marks.mark_of(mtd)[0], linewidth=1.2)
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("ratio to the mean")
-    if not looks.few:
-        looks.explain(ax)
+    if not marks.few:
+        marks.explain(ax)
         return
     # the very last values are those of rounding errors
     last = np.nanmedian(ratios[:, index[-1] * 3 // 4 : index[-1]], axis=1)
     names = [f"MTD {format_mtd(mtd)}" for mtd in levels]
-    colours = [looks.look_of(mtd)[0] for mtd in levels]
+    colours = [marks.mark_of(mtd)[0] for mtd in levels]
     style.name_ends(ax, list(zip(last, names, colours, strict=True)))
 
 
@@ -102,12 +102,12 @@ def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> N
         at = spectrum_points(len(values))
         shown = np.where(values > _ROUNDING, values, np.nan)[at]
         if moment == "after":
-            colour, marker = style.look_of(studies.index(name))
+            colour, marker = style.mark_of(studies.index(name))
             every = max(len(at) // _MARKED, 1)
-            look: dict[str, Any] = {"color": colour, "marker": marker, "markevery": every}
+            options: dict[str, Any] = {"color": colour, "marker": marker, "markevery": every}
         else:
-            look = {"linestyle": "--", "color": style.INK, "linewidth": 1.6}
-        ax.plot(at + 1, shown, label=style.printable(name), **look)
+            options = {"linestyle": "--", "color": style.INK, "linewidth": 1.6}
+        ax.plot(at + 1, shown, label=style.printable(name), **options)
     _finish_spectra(ax)
 
 
@@ -117,7 +117,7 @@ def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:
     The table is `compute_spherical_cap`. Crosses are the simulation, dashes mixed negatives.
     """
     for at, (angle, rows) in enumerate(frame.groupby("angle")):
-        colour, marker = style.look_of(at)
+        colour, marker = style.mark_of(at)
         dimension, mean, std = rows["dimension"], rows["mean"], rows["std"]
         simulated, spread = rows["simulated_mean"], rows["simulated_std"]
         label = f"ω = {angle:g}°"

@@ -75,7 +75,7 @@ def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) 
     values = list(cells["first"].unique())
     groups = list(cells.groupby("second", sort=False))
     for place, (value, rows) in enumerate(groups):
-        colour, marker = style.look_of(place)
+        colour, marker = style.mark_of(place)
         shift = _SHIFT * (place - (len(groups) - 1) / 2)
         at = np.array([values.index(value) for value in rows["first"]]) + shift
         text = style.printable(f"{second} {format_value(second, value)}")

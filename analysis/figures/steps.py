@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from mtdlab.analysis.data.points import MOST_LOOKS
+from mtdlab.analysis.data.points import MOST_MARKED
 from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import (
     draw_curve,
@@ -24,15 +24,15 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
     `table` has structure (its name), step, `value`, and for "mean" low and high.
     """
     for place, (name, curve) in enumerate(table.groupby("structure", sort=False)):
-        colour, marker = style.look_of(place)
+        colour, marker = style.mark_of(place)
         # Lines may coincide: every second is dashed, its neighbours' markers open and larger.
         dashed = place % 2 == 1
         size = 5 if dashed else 9
-        look: dict[str, Any] = {"color": colour, "marker": marker}
-        look["linestyle"] = "--" if dashed else "-"
-        look["markersize"] = size if len(curve) <= style.MOST_MARKERS else 0
-        look["markerfacecolor"] = colour if dashed else "none"
-        ax.plot(curve["step"], curve[value], label=str(name), **look)
+        options: dict[str, Any] = {"color": colour, "marker": marker}
+        options["linestyle"] = "--" if dashed else "-"
+        options["markersize"] = size if len(curve) <= style.MOST_MARKERS else 0
+        options["markerfacecolor"] = colour if dashed else "none"
+        ax.plot(curve["step"], curve[value], label=str(name), **options)
         if value == "mean":
             band: dict[str, Any] = {"color": colour, "alpha": 0.14, "linewidth": 0}
             ax.fill_between(curve["step"], curve["low"], curve["high"], label=style.BAND, **band)
@@ -56,7 +56,7 @@ def draw_training(
     `compute_training_means`.
     """
     known = curves[curves[value].notna()]
-    few = means["group"].nunique() <= MOST_LOOKS
+    few = means["group"].nunique() <= MOST_MARKED
     if few:
         _draw_training_means(known, means, ax, value=value)
     else:
@@ -72,50 +72,50 @@ def draw_training(
     if few:
         last = means.groupby("group", sort=False).tail(1)
         names = last["group"] if len(last) > 1 else [""] * len(last)
-        colours = [style.look_of(place)[0] for place in range(len(last))]
+        colours = [style.mark_of(place)[0] for place in range(len(last))]
         style.name_ends(ax, list(zip(last["mean"], names, colours, strict=True)))
 
 
 def _draw_training_means(known: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, value: str) -> None:
     marked = known.groupby("number").size().max() <= style.MOST_MARKERS // 2
     for place, (group, rows) in enumerate(means.groupby("group", sort=False)):
-        colour, marker = style.look_of(place)
+        colour, marker = style.mark_of(place)
         for _, curve in known[known["group"] == group].groupby("number"):
             ax.plot(curve["step"], curve[value], color=colour, linewidth=0.7, alpha=0.3)
-        look: dict[str, Any] = {"color": colour, "marker": marker if marked else "", "zorder": 4}
-        ax.plot(rows["step"], rows["mean"], linewidth=1.6, markersize=4.5, **look)
+        options: dict[str, Any] = {"color": colour, "marker": marker if marked else "", "zorder": 4}
+        ax.plot(rows["step"], rows["mean"], linewidth=1.6, markersize=4.5, **options)
         band: dict[str, Any] = {"color": colour, "alpha": 0.14, "linewidth": 0}
         ax.fill_between(rows["step"], rows["low"], rows["high"], **band)
 
 
 def _draw_training_lines(known: pd.DataFrame, ax: Axes, *, value: str) -> None:
     traced = known.loc[known["mtd"] > 0, "mtd"]
-    looks = style.LevelLooks(traced) if len(traced) else None
+    marks = style.LevelMarks(traced) if len(traced) else None
     for _, curve in known.groupby("number"):
         mtd = float(curve["mtd"].iloc[0])
-        colour = looks.look_of(mtd)[0] if looks and mtd > 0 else style.RUN
+        colour = marks.mark_of(mtd)[0] if marks and mtd > 0 else style.RUN
         ax.plot(curve["step"], curve[value], linewidth=1, alpha=0.8, color=colour)
-    if looks and (known["mtd"] <= 0).any():
+    if marks and (known["mtd"] <= 0).any():
         ax.plot([], [], color=style.RUN, label="no MTD")
-    if looks:
-        looks.explain(ax)
+    if marks:
+        marks.explain(ax)
 
 
 def draw_retained(curves: pd.DataFrame, ax: Axes) -> None:
     """What is retained of the keys, `compute_retained_curves`: a line per level of MTD."""
-    looks = style.LevelLooks(curves["mtd"])
+    marks = style.LevelMarks(curves["mtd"])
     for mtd, curve in curves.groupby("mtd"):
-        colour, marker = looks.look_of(float(str(mtd)))
+        colour, marker = marks.mark_of(float(str(mtd)))
         # no bands: those of many levels would cover each other
-        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4}
-        ax.plot(curve["lag"], curve["mean"], linewidth=1.4, **look)
+        options: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4}
+        ax.plot(curve["lag"], curve["mean"], linewidth=1.4, **options)
     ax.axhline(0.5, color=style.INK, linestyle="--", linewidth=1)
     lags = sorted(curves["lag"].unique())
     ax.set_xscale("log", base=2)
     ax.set_xticks(lags, [f"{lag:g}" for lag in lags])
     ax.set_xlabel("lag (steps)")
     ax.set_ylabel("retained, (c − b)/(1 − b)")
-    looks.explain(ax)
+    marks.explain(ax)
 
 
 def draw_half_lives(runs: pd.DataFrame, curve: pd.DataFrame, ax: Axes) -> None:
@@ -140,15 +140,15 @@ def draw_half_lives(runs: pd.DataFrame, curve: pd.DataFrame, ax: Axes) -> None:
 
 def draw_score_by_half_life(runs: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """The score of each of `compute_history_runs` against its half-life, coloured by MTD."""
-    looks = style.LevelLooks(runs["mtd"])
+    marks = style.LevelMarks(runs["mtd"])
     reached, beyond = _split(runs)
-    scatter_by_mtd(reached, ax, "half_life", "score", looks, value="half_life")
+    scatter_by_mtd(reached, ax, "half_life", "score", marks, value="half_life")
     if len(beyond):
-        scatter_by_mtd(beyond, ax, "longest_lag", "score", looks, value="longest_lag", marker="^")
+        scatter_by_mtd(beyond, ax, "longest_lag", "score", marks, value="longest_lag", marker="^")
         ax.plot([], [], "^", color=style.INK, label=_BEYOND)
     ax.set_xlabel("half-life (steps)")
     style.label_score(ax, name)
-    looks.explain(ax)
+    marks.explain(ax)
 
 
 _BEYOND = "longer than the longest lag"

@@ -21,7 +21,7 @@ from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
-from mtdlab.analysis.data.points import MOST_LOOKS
+from mtdlab.analysis.data.points import MOST_MARKED
 from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
 
 INK = "#22303c"
@@ -85,7 +85,7 @@ def figure_style(name: str) -> AbstractContextManager[None]:
     )
 
 
-def look_of(place: int) -> tuple[str, str]:
+def mark_of(place: int) -> tuple[str, str]:
     """Colour and marker of the item at a place; no two of the first 36 share both."""
     turn = place // len(BATCHES)
     return BATCHES[place % len(BATCHES)], MARKERS[(place + turn) % len(MARKERS)]
@@ -226,30 +226,30 @@ COLOURS = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.75, 256)), name
 """The colours of a number such as MTD, from low to high, without those that vanish on a page."""
 
 
-class LevelLooks:
-    """How levels of MTD look: up to six have a colour and a marker each, more a scale of colours.
+class LevelMarks:
+    """Marks of levels of MTD: up to six have a colour and a marker each, more a scale of colours.
 
     Attributes:
-        few: whether each level has a look of its own.
+        few: whether each level has a mark of its own.
     """
 
     def __init__(self, levels: ArrayLike) -> None:
         """`levels` (n,): all levels that the figure shows, at least one, in any order."""
         self._levels = np.unique(np.asarray(levels, dtype=np.float64).round(MTD_DECIMALS))
         self._norm = LogNorm(self._levels[0], self._levels[-1])
-        self.few = len(self._levels) <= MOST_LOOKS
+        self.few = len(self._levels) <= MOST_MARKED
 
-    def look_of(self, mtd: float) -> tuple[Any, str]:
+    def mark_of(self, mtd: float) -> tuple[Any, str]:
         """Colour and marker of a level; all have the same marker where there are many."""
         if self.few:
-            return look_of(int(np.abs(self._levels - mtd).argmin()))
+            return mark_of(int(np.abs(self._levels - mtd).argmin()))
         return COLOURS(self._norm(mtd)), MARKERS[0]
 
     def explain(self, ax: Axes) -> None:
         """Name the levels in a legend, or show their scale beside the axes."""
         if self.few:
             for level in self._levels:
-                colour, marker = self.look_of(level)
+                colour, marker = self.mark_of(level)
                 ax.plot([], [], marker, color=colour, label=f"MTD {format_mtd(level)}")
         else:
             scale = ScalarMappable(norm=self._norm, cmap=COLOURS)

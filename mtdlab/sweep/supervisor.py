@@ -82,12 +82,12 @@ class Supervisor:
             self._engine.wait(END_SECONDS)
             # what is wrong now is raised when all have ended
             with suppress(Exception):
-                self._look()
-        self._look()
+                self._poll()
+        self._poll()
 
     def _goes_on(self) -> bool:
-        """Look once, and start what is needed; False where the sweep has ended."""
-        progress = self._look()
+        """Poll once, and start what is needed; False where the sweep has ended."""
+        progress = self._poll()
         if self._stop.requested() or self.too_many_failed:
             return False
         if progress is None:
@@ -120,7 +120,7 @@ class Supervisor:
             self._is_decided = True
         return any(self._waits or may_be_dead(row.owner or {}, row.silent) for row in running)
 
-    def _look(self) -> Progress | None:
+    def _poll(self) -> Progress | None:
         """Read the database once, show it, and repair what dead processes have left.
 
         None where it cannot be read and workers run, who meet the same error. Raises the error

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.points import MOST_LOOKS
+from mtdlab.analysis.data.points import MOST_MARKED
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
 from mtdlab.analysis.measures.spherical_cap import (
     DIMENSIONS,
@@ -47,7 +47,7 @@ def _build_geometry(context: StudyContext) -> Contents | None:
         return None
     curves = compute_geometry(runs)
     described = runs.merge(context.curve_trials[["number", *PARTS, "score"]])
-    few = curves["mtd"].nunique() <= MOST_LOOKS
+    few = curves["mtd"].nunique() <= MOST_MARKED
     means = curves.pivot(index=["mtd", "n", "seeds"], columns="measure", values="mean")
     shown = means[list(GEOMETRY)[:2] if few else list(GEOMETRY)].reset_index()
     distances = "" if few else "; L1 and L2 are the distances from the ideal point"

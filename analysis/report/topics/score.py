@@ -10,7 +10,7 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.beyond_run import RULE
 from mtdlab.analysis.data.frames import DIFFERENCE
-from mtdlab.analysis.data.points import MOST_LOOKS, describe_means
+from mtdlab.analysis.data.points import MOST_MARKED, describe_means
 from mtdlab.analysis.data.published import SOURCE, load_curve
 from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
 from mtdlab.analysis.data.tasks import STS
@@ -167,7 +167,7 @@ def draw(context: StudyContext) -> Drawing | None:
 
 def _curves(context: StudyContext) -> bool:
     """Whether there are so many levels that a smooth curve says more than they do."""
-    return len(context.paired) > MOST_LOOKS and bool(len(context.smooth))
+    return len(context.paired) > MOST_MARKED and bool(len(context.smooth))
 
 
 def _marks(context: StudyContext) -> bool:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.beyond_run import describe_left_out
-from mtdlab.analysis.data.points import MOST_LOOKS, describe_means
+from mtdlab.analysis.data.points import MOST_MARKED, describe_means
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations
@@ -175,7 +175,7 @@ def _draw(cells: pd.DataFrame, is_tested: bool, answer: str) -> Drawing | None:
     adjusted = ", adjusted for seeds that are missing" if is_tested else ""
     best = cells.iloc[int(cells["mean"].argmax())]
     alt = f"{answer} The highest mean is {best['mean']:.2f}, of {name_cell(best)}."
-    if decays <= MOST_LOOKS and "within_low" in cells:
+    if decays <= MOST_MARKED and "within_low" in cells:
         ratios = ", ".join(f"{ratio:g}" for ratio in sorted(cells["ratio"].unique()))
         return Drawing(
             "Score by EMA decay over MTD",

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.points import MOST_LOOKS, describe_runs
+from mtdlab.analysis.data.points import MOST_MARKED, describe_runs
 from mtdlab.analysis.data.runs import format_mtd, mtd_or_0
 from mtdlab.analysis.inference.best import with_methods
 from mtdlab.analysis.report.cells import BAND, PERCENT, clean, format_count, make_table
@@ -86,7 +86,7 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
     lines = (
         f"The mean over seeds of the trials that reached the last step, with its {PERCENT} "
         "interval for these evaluation items, and a faint line per trial"
-        if curves["group"].nunique() <= MOST_LOOKS
+        if curves["group"].nunique() <= MOST_MARKED
         else "A line per trial"
     )
     program = context.study.program

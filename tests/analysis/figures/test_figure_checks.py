@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.points import MOST_LOOKS, describe_means, describe_runs
+from mtdlab.analysis.data.points import MOST_MARKED, describe_means, describe_runs
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.figures.spots import Spots
 from mtdlab.analysis.figures.style import (
     BATCHES,
     COLOURS,
     MARKERS,
-    LevelLooks,
+    LevelMarks,
     keep_span,
-    look_of,
+    mark_of,
     mtd_ticks,
 )
 from mtdlab.analysis.inference.pairing import compute_deviations
@@ -143,9 +143,9 @@ def test_the_colours_of_series_can_be_told_apart(mode: str, vision: str) -> None
 
 
 def test_series_differ_in_marker_too() -> None:
-    assert len(set(MARKERS)) == len(BATCHES) == len(MARKERS) == MOST_LOOKS
-    assert [look_of(place) for place in range(6)] == list(zip(BATCHES, MARKERS, strict=True))
-    assert len({look_of(place) for place in range(36)}) == 36
+    assert len(set(MARKERS)) == len(BATCHES) == len(MARKERS) == MOST_MARKED
+    assert [mark_of(place) for place in range(6)] == list(zip(BATCHES, MARKERS, strict=True))
+    assert len({mark_of(place) for place in range(36)}) == 36
 
 
 @pytest.mark.parametrize("vision", list(VISION))
@@ -155,8 +155,8 @@ def test_the_colours_of_mtd_rise_in_lightness(vision: str) -> None:
     for mode, ground in PANEL.items():
         ends = (shown(COLOURS(at)[:3], mode) for at in (0.0, 1.0))
         assert min(contrast(end, shown(ground, "light")) for end in ends) > 2
-    looks = LevelLooks(5 * 2 ** (np.arange(9) / 2))
-    assert looks.look_of(20.0)[0] == pytest.approx(COLOURS(0.5), abs=0.01)
+    marks = LevelMarks(5 * 2 ** (np.arange(9) / 2))
+    assert marks.mark_of(20.0)[0] == pytest.approx(COLOURS(0.5), abs=0.01)
 
 
 def test_axes_of_scores_span_a_point_and_of_mtd_have_round_ticks() -> None:
