@@ -5,7 +5,7 @@ export HF_HUB_OFFLINE ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-small test test-long mutation evidence docs figures lint typecheck bench
+.PHONY: help demo paper-small test test-long mutation evidence docs figures gallery lint typecheck bench
 
 # two processes: a third would import all packages, and start its servers, again; one thread each
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
@@ -49,9 +49,6 @@ docs: .venv/installed  ## Generate the reference pages in docs/reference
 FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/sufficiency \
   robustness/robustness:docs/gallery/robustness \
   methods/spherical_cap:docs/methods/spherical_cap
-# pages that the gallery holds whole, with the data beside them, from which they can be made again
-PAGES := wiki-minilm queue-or-batch age-or-number methods methods-published-code methods-minilm \
-  best-history ema-rule ema-rule-large-batch ema-rule-long-queue ema-rule-short-run
 
 figures:  ## Copy the figures of the pages in reports/ into the README and docs/
 	@for each in $(FIGURES); do \
@@ -60,11 +57,9 @@ figures:  ## Copy the figures of the pages in reports/ into the README and docs/
 	  if [ -f $$made ]; then cp $$made $$shown && echo "$$shown"; \
 	  else echo "$$shown is left as it is: mtdlab report $$page makes $$made"; fi; \
 	done
-	@for page in $(PAGES); do \
-	  if [ -f reports/$$page/index.html ]; then \
-	    rm -rf docs/gallery/$$page && cp -r reports/$$page docs/gallery/; \
-	  fi; \
-	done
+
+gallery: .venv/installed  ## Make the pages of docs/gallery anew from their data (two minutes)
+	$(BIN)/python tests/docs/gallery.py
 
 lint: .venv/tested  ## Check style and layout with ruff
 	$(BIN)/ruff check .

@@ -1,23 +1,17 @@
-"""Every figure of the documentation is of a page, from which `make figures` copies it."""
+"""Every figure of the documentation is of a page: `make figures` or `make gallery` copies it."""
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
-from markdown_blocks import DOCUMENTS, ROOT, prose_of
-
-IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+\.png)\)")
+from gallery import shown_figures
+from markdown_blocks import ROOT
 
 
 def test_every_figure_is_copied_from_a_page(tmp_path: Path) -> None:
-    named = {
-        (document.parent / name).resolve().relative_to(ROOT)
-        for document in DOCUMENTS
-        for name in IMAGE.findall(prose_of(document))
-    }
+    named = {path.relative_to(ROOT) for path in shown_figures()}
     assert [name for name in named if not (ROOT / name).is_file()] == []
-    # the others are of pages that the gallery holds whole
+    # the others are of pages that `make gallery` makes
     shown = {name for name in named if name.parent.name != "figures"}
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name in shown:
