@@ -256,7 +256,7 @@ class StudyFrames:
     @property
     def commits(self) -> tuple[str, ...]:
         """The commits of mtdlab that its trials ran with, each once, in the order of the trials."""
-        return tuple(dict.fromkeys(each.commit for each in self.environments if each.commit))
+        return tuple(dict.fromkeys(env.commit for env in self.environments if env.commit))
 
     @property
     def evaluation_name(self) -> str:

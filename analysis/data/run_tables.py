@@ -206,7 +206,7 @@ def _invocation(path: Path, reading: Reading) -> Invocation:
         "scale": (reading.scale,) if reading.scale else (),
         "beyond-run": () if reading.beyond_run == BEYOND_RUN else (reading.beyond_run,),
     }
-    return Invocation("report", options={name: each for name, each in options.items() if each})
+    return Invocation("report", options={name: value for name, value in options.items() if value})
 
 
 def _varies_alone(trials: pd.DataFrame, names: Sequence[str]) -> bool:
@@ -263,7 +263,7 @@ def _describe(
         "state": f"column {table.named['state']}: {states}" if table.states else "",
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),
-        "settings": ", ".join(_describe_setting(*each) for each in table.settings.items()),
+        "settings": ", ".join(_describe_setting(*setting) for setting in table.settings.items()),
         "columns not read": ", ".join(name or "(without a name)" for name in others),
         "repeated": _describe_repeated(trials, names),
     }

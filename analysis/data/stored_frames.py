@@ -64,7 +64,7 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
         "study": {name: getattr(study, name) for name in _FIELDS},
         "invocation": dataclasses.asdict(study.invocation),
-        "environments": [dataclasses.asdict(each) for each in study.environments],
+        "environments": [dataclasses.asdict(env) for env in study.environments],
         "settings": [dataclasses.asdict(setting) for setting in study.settings.values()],
         "plans": [dataclasses.asdict(plan) for plan in study.plans],
     }
@@ -120,12 +120,12 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
         frames[beside.stem], own = _read(beside, main, digest)
         if kind := BESIDE.get(beside.stem):
             del own["mixed"]
-            lists = {key: tuple(each) for key, each in own.items() if isinstance(each, list)}
+            lists = {key: tuple(value) for key, value in own.items() if isinstance(value, list)}
             frames[beside.stem] = kind(**own | lists, trials=frames[beside.stem])
     study = StudyFrames(
         trials=trials,
         invocation=read_fields(Invocation, about["invocation"]),
-        environments=tuple(read_fields(Environment, each) for each in about["environments"]),
+        environments=tuple(read_fields(Environment, env) for env in about["environments"]),
         settings={setting["name"]: RecordedSetting(**setting) for setting in about["settings"]},
         plans=tuple(Plan(**plan) for plan in about["plans"]),
         **about["study"],

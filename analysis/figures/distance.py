@@ -108,7 +108,7 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
     if reach[0] >= low - margin and reach[1] <= high + margin:
         return
     ax.set_ylim(low - margin / 3, high + margin / 3)
-    for band in [each for each in ax.collections if each.get_label() == style.BAND]:
+    for band in [area for area in ax.collections if area.get_label() == style.BAND]:
         band.remove()
     ax.plot([], [], " ", label=f"{style.BAND} {reach[0]:.3g} to {reach[1]:.3g}, not drawn")
 

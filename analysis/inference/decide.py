@@ -117,11 +117,8 @@ def decide(
     if (count := len(differences)) < 2:
         raise ValueError(f"{' and '.join(names)}: {count} common seeds with scores; 2 are needed")
     terms = f"study {study.name}, score {study.metric}, margin {margin}, alpha {study.alpha}"
-    with (
-        open_session(Path(session), terms)
-        if session
-        else nullcontext(list[SessionComparison]()) as kept
-    ):
+    unkept = nullcontext(list[SessionComparison]())
+    with open_session(Path(session), terms) if session else unkept as kept:
         comparison = find_comparison(kept, terms, *names, study.alpha)
         comparison.look(dict(zip(differences.index.tolist(), differences.tolist(), strict=True)))
         looks = _find_looks(study, comparison if session else None)

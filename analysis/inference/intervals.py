@@ -82,7 +82,7 @@ def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") ->
     keys = list(by)
     of_seeds = runs.groupby([*keys, "seed"])[value]
     # groups of the seeds' means and amounts; aggregations by name take several times as long
-    means, amounts = (each.groupby(level=keys) for each in (of_seeds.mean(), of_seeds.size()))
+    means, amounts = (values.groupby(level=keys) for values in (of_seeds.mean(), of_seeds.size()))
     mean, seeds = means.mean(), means.size()
     quantile = special.stdtrit(seeds.to_numpy(np.float64) - 1, (1 + LEVEL) / 2)
     width = quantile * means.std().to_numpy(np.float64) / np.sqrt(seeds.to_numpy())

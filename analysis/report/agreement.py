@@ -44,19 +44,19 @@ def tabulate(agreements: Sequence[Agreement]) -> pd.DataFrame:
     """A row for each agreement: a column per count, and of an estimate also for its ends."""
     rows = [
         {
-            "study": each.other,
-            "unit": each.unit,
-            "levels": each.levels,
-            **_spread("tau", each.order),
-            "pairs": each.pairs,
-            "alike": each.alike,
-            "opposite": each.opposite,
-            **_spread("first_best", each.best[0]),
-            **_spread("other_best", each.best[1]),
-            **_spread("ratio", each.ratio),
-            "same_best": each.same_best if math.isfinite(each.ratio.low) else None,
+            "study": agreement.other,
+            "unit": agreement.unit,
+            "levels": agreement.levels,
+            **_spread("tau", agreement.order),
+            "pairs": agreement.pairs,
+            "alike": agreement.alike,
+            "opposite": agreement.opposite,
+            **_spread("first_best", agreement.best[0]),
+            **_spread("other_best", agreement.best[1]),
+            **_spread("ratio", agreement.ratio),
+            "same_best": agreement.same_best if math.isfinite(agreement.ratio.low) else None,
         }
-        for each in agreements
+        for agreement in agreements
     ]
     return pd.DataFrame(rows)
 

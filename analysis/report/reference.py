@@ -167,7 +167,7 @@ def example_studies() -> tuple[StudyFrames, ...]:
         replace(
             first,
             baseline=Baseline({"queue_size": 0}, len(own), own),
-            tuning=NuisanceTrials(("temperature",), (), len(tried), {}, tried),
+            tuning=frames.NuisanceTrials(("temperature",), (), len(tried), {}, tried),
         ),
         _study(ema_decay=[0.75, 0.9, 0.97], batch_size=[32, 64], learning_rate=[3e-4, 1e-3]),
         _study(ema_decay=[0.0, 0.85], prediction_layers=[0, 2]),

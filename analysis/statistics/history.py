@@ -140,9 +140,9 @@ def correlate_history(runs: pd.DataFrame) -> pd.DataFrame:
     for first, second in pairs:
         seeds = runs.dropna(subset=[first, second]).groupby("seed")
         ranked = [seed[[first, second]].rank() for _, seed in seeds]
-        used = [each for each in ranked if len(each) >= MIN_RUNS and (each.nunique() > 1).all()]
+        used = [ranks for ranks in ranked if len(ranks) >= MIN_RUNS and (ranks.nunique() > 1).all()]
         if used:
-            mean = estimate(np.array([each[first].corr(each[second]) for each in used]))
+            mean = estimate(np.array([ranks[first].corr(ranks[second]) for ranks in used]))
             low, high = np.clip([mean.low, mean.high], -1.0, 1.0).tolist()
             rows.append((first, second, len(used), min(map(len, used)), mean.mean, low, high))
     columns = ["first", "second", "seeds", "trials", "mean", "low", "high"]

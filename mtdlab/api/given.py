@@ -128,7 +128,7 @@ def as_options(**given: str | Sequence[str] | None) -> dict[str, tuple[str, ...]
         name.rstrip("_"): (value,) if isinstance(value, str) else tuple(value or ())
         for name, value in given.items()
     }
-    return {name: each for name, each in values.items() if each}
+    return {name: texts for name, texts in values.items() if texts}
 
 
 def assign(overrides: Overrides | None) -> list[str]:

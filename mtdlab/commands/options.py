@@ -165,16 +165,16 @@ def invocation_of(context: typer.Context) -> Invocation:
     from mtdlab.store.urls import without_password
 
     arguments, options = list[str](), dict[str, tuple[str, ...]]()
-    for each in context.command.params:
-        name, source = str(each.name), context.get_parameter_source(str(each.name))
+    for parameter in context.command.params:
+        name, source = str(parameter.name), context.get_parameter_source(str(parameter.name))
         # typer may hold its own copy of click, whose enumeration is another one
         if source is None or source.name != "COMMANDLINE":
             continue
         value = context.params[name]
         values = tuple(map(str, value if isinstance(value, list | tuple) else [value]))
-        if each.param_type_name == "argument":
+        if parameter.param_type_name == "argument":
             arguments += values
         else:
-            options[each.opts[0].lstrip("-")] = () if isinstance(value, bool) else values
+            options[parameter.opts[0].lstrip("-")] = () if isinstance(value, bool) else values
     given = Invocation(str(context.info_name), tuple(arguments), options)
     return given.changed(without_password)

@@ -248,7 +248,7 @@ def _write_studies(
         read = [f"{name}: {frames.table[name]}" for name in _MAPPING if name in frames.table]
         failed = frames.trials[frames.trials["state"] == "FAIL"]
         why = describe_failures(failed["number"], failed["reason"])
-        lines = [own.verdict.sentence, *beside, *(f"failed: {each}" for each in why), *read]
+        lines = [own.verdict.sentence, *beside, *(f"failed: {failure}" for failure in why), *read]
         fields = _page_fields(own) | _ranking(frames)
         return own.page, fields | ({"table": frames.table} if frames.table else {}), lines
     written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)
@@ -384,7 +384,7 @@ def write_on_changes(names: list[str], storage: str | None, write: Callable[[], 
         while True:
             # read before writing: a change in between is written in the next round
             studies = [load_frames(name, storage, curves=False) for name in names]
-            states = [describe_status(each) for each in studies]
+            states = [describe_status(study) for study in studies]
             if states != written:
                 started = time.monotonic()
                 write()

@@ -126,7 +126,7 @@ def show(
             return
         done = f"{overview.counts.get('COMPLETE', 0)} of {overview.planned} trials done"
         print_text(f"study {study} in {mask(url)}: {overview.state}, {done}")
-        rows = [*_describe_study(frames, overview, model), *(("next", each) for each in following)]
+        rows = [*_describe_study(frames, overview, model), *(("next", line) for line in following)]
         print_text(in_fields(rows))
         return
     recorded = read_trial(url, study, trial)
@@ -168,7 +168,7 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
         *list_rows(StudyContext(frames)).items(),
         ("best trial", describe_best(study)),
         ("model", find_model(study, model)[1]),
-        *(("failed", each) for each in describe_failures(failed["number"], failed["reason"])),
+        *(("failed", failure) for failure in describe_failures(failed["number"], failed["reason"])),
         ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),
     ]
 

@@ -90,7 +90,7 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
             lines.append(f"model: {find_model(result, folder)[1] or absent}")
     failed = result.failures
     failures = describe_failures([row.number for row in failed], [row.reason for row in failed])
-    lines += [wrap_text(f"failed: {each}") for each in failures]
+    lines += [wrap_text(f"failed: {failure}") for failure in failures]
     if result.too_many_failed:
         lines.append(f"ended by --max-failed: {len(result.failures)} trials have failed")
     return lines + [f"next: {following}" for following in _next(result, invocation)]

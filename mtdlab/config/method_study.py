@@ -173,7 +173,7 @@ class MethodSpec(StudySpec):
         every = [*self.configurations().values()]
         if (beside := self.baseline_settings()) is not None:
             every.append(beside.model_dump())
-        sizes = {(each.get("queue_size", 0), each["batch_size"]) for each in every}
+        sizes = {(settings.get("queue_size", 0), settings["batch_size"]) for settings in every}
         for queue, batch in sorted(sizes):
             if 0 < queue < batch:
                 yield (

@@ -239,7 +239,7 @@ def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance 
             source.collect([source.unknown(path, spec.known, OF_PROGRAM)])
         elif not isinstance(given, list) or len({*map(repr, given)}) < 2:
             source.add(path, f"{given!r}: write a list of two values or more")
-        elif wrong := [each for each in given if not isinstance(each, str | int | float)]:
+        elif wrong := [value for value in given if not isinstance(value, str | int | float)]:
             source.add(path, f"{wrong[0]!r} is not a single value")
     own = source.try_read(lambda: _read_nuisance_seeds(source, section.get(SEEDS), spec.seeds))
     per = source.try_read(lambda: _read_nuisance_per(source, section.get(PER), top.search))

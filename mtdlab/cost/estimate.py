@@ -106,14 +106,15 @@ def estimate(
     server = ForkServer(threads_each(jobs), (*modules_of(spec), measure.__module__))
     with closing(server), tempfile.TemporaryDirectory() as folder:
         sample = take_sample(trials, Path(folder))
-        kinds = [each.model_dump() for each in {kind_of(each): each for each in trials}.values()]
+        distinct = {kind_of(trial): trial for trial in trials}
+        kinds = [trial.model_dump() for trial in distinct.values()]
         call = (measure, (spec.user_modules, kinds, sample))
         measured: list[Measured] = call_in_forks(server, call, jobs)
     one = measured[0]
-    step = {kind: fmean(each.steps[kind] for each in measured) for kind in one.steps}
-    token = {name: fmean(each.token[name] for each in measured) for name in one.token}
-    training = [each.steps * step[kind_of(each)] for each in trials]
-    evaluation = [sample.encoded(each) * token[each.encoder] for each in trials]
+    step = {kind: fmean(fork.steps[kind] for fork in measured) for kind in one.steps}
+    token = {name: fmean(fork.token[name] for fork in measured) for name in one.token}
+    training = [trial.steps * step[kind_of(trial)] for trial in trials]
+    evaluation = [sample.encoded(trial) * token[trial.encoder] for trial in trials]
     seconds = list(map(sum, zip(training, evaluation, strict=True)))
     # the sweep, which imports at the same time, loads and tokenises the texts; then a worker loads
     # them and scores the encoder
@@ -121,12 +122,12 @@ def estimate(
     start += sample.tokens["all"] * token[trials[0].encoder]
     # where the first look is past, one of the looks that follow may be the last
     seeds = {*spec.first_seeds, *([] if spec.nuisance is None else spec.nuisance.seeds)}
-    first = [seconds[at] for at, each in enumerate(trials) if each.seed in seeds] or seconds[:1]
+    first = [seconds[at] for at, trial in enumerate(trials) if trial.seed in seeds] or seconds[:1]
     longest = seconds.index(max(seconds))
-    checkpoint = max(each.encoder_copies for each in trials) * one.trained
+    checkpoint = max(trial.encoder_copies for trial in trials) * one.trained
     # the best checkpoint so far, and the one that replaces it
-    worker = int(fmean(each.memory for each in measured)) + 2 * checkpoint
-    gpu = max(each.gpu_memory for each in measured)
+    worker = int(fmean(fork.memory for fork in measured)) + 2 * checkpoint
+    gpu = max(fork.gpu_memory for fork in measured)
     return CostEstimate(
         trials=len(trials),
         fewest=len(first),
@@ -151,8 +152,8 @@ def estimate(
 def share(seconds: Sequence[float], jobs: int) -> float:
     """Seconds until trials of these durations are done; a free worker takes the next one."""
     ends = [0.0] * jobs
-    for each in seconds:
-        heapq.heapreplace(ends, ends[0] + each)
+    for duration in seconds:
+        heapq.heapreplace(ends, ends[0] + duration)
     return max(ends)
 
 

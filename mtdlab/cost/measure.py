@@ -66,7 +66,7 @@ class Measured:
 
 def kind_of(settings: TrainerSettings) -> Kind:
     """The settings that decide the cost of a step; equal for steps that cost the same."""
-    costs = {name: each.step_cost for name, each in settings_of(type(settings)).items()}
+    costs = {name: setting.step_cost for name, setting in settings_of(type(settings)).items()}
     return tuple(
         (name, getattr(settings, name) > 0 if cost == "switch" else getattr(settings, name))
         for name, cost in costs.items()
@@ -87,22 +87,23 @@ def measure(
     """
     ensure_imported(modules)
     take_gpu()
-    settings = [make_settings(**values) for values in kinds]
-    seconds = MOST_SECONDS / len(settings)
+    timed = [make_settings(**values) for values in kinds]
+    seconds = MOST_SECONDS / len(timed)
     steps, token, encoders = dict[Kind, float](), dict[str, float](), dict[str, str]()
     with cache_in(sample.folder):
-        parameters = list(load_inputs(sample.of(settings[0])).encoder.model.parameters())
+        parameters = list(load_inputs(sample.of(timed[0])).encoder.model.parameters())
         peaks = []
         # the largest batch first: how the peak grows with a batch is hidden by that of a larger one
-        for each in sorted(settings, key=lambda each: -each.batch_size):
-            steps[kind_of(each)], *peak = time_kind(sample.of(each), seconds, stop).tolist()
+        for settings in sorted(timed, key=lambda settings: -settings.batch_size):
+            steps[kind_of(settings)], *peak = time_kind(sample.of(settings), seconds, stop).tolist()
             peaks.append(peak)
-        for name, each in {each.encoder: sample.of(each) for each in reversed(settings)}.items():
-            inputs = load_inputs(each)
-            token[name] = time_embedding(each, inputs)
+        of_encoder = {settings.encoder: sample.of(settings) for settings in reversed(timed)}
+        for name, settings in of_encoder.items():
+            inputs = load_inputs(settings)
+            token[name] = time_embedding(settings, inputs)
             encoders[name] = describe_encoder(inputs.encoder.model, inputs.encoder.dropout_fields)
         # embedding, which is not among the steps, may have needed more
-        peaks.append([peak_memory(), choose_device(settings[0]).gpu_memory()])
+        peaks.append([peak_memory(), choose_device(timed[0]).gpu_memory()])
     memory, gpu_memory = np.max(peaks, axis=0).astype(int).tolist()
     return Measured(
         imported=IMPORTED,
@@ -110,8 +111,8 @@ def measure(
         token=token,
         memory=memory,
         gpu_memory=gpu_memory,
-        weights=4 * sum(each.numel() for each in parameters),
-        trained=4 * sum(each.numel() for each in parameters if each.requires_grad),
+        weights=4 * sum(weights.numel() for weights in parameters),
+        trained=4 * sum(weights.numel() for weights in parameters if weights.requires_grad),
         encoders=encoders,
     )
 

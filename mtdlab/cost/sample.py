@@ -112,7 +112,7 @@ def _count_tokens(opened: OpenedInputs, trials: Sequence[TrainerSettings]) -> di
     for task in opened.external:
         tokens["all"] += task.tokens("test") + (task.tokens("dev") if task.has_dev else 0)
     settings = trials[0]
-    for name in {each.select_on for each in trials} - tokens.keys():
+    for name in {trial.select_on for trial in trials} - tokens.keys():
         if name.endswith(DEV):
             tokens[name] = dev + find_task(name, opened.external).tokens("dev")
         else:
@@ -127,7 +127,7 @@ def _seconds_to_tokenise(
     """Of the sampled corpus in `folder`, for the views that are not kept yet of the whole one."""
     settings, encoder, seconds = trials[0], opened.encoder, 0.0
     limit, device = encoder.token_limit(settings.max_length), choose_device(settings)
-    for view in {view for each in trials for view in views_of(each)}:
+    for view in {view for trial in trials for view in views_of(trial)}:
         whole, part = (
             view_corpus(view, settings, corpus, encoder, device)
             for corpus in (opened.corpus, sampled)

@@ -89,7 +89,7 @@ class Sentences(Distinct):
             for rows in batches(order, lengths):
                 tokens = [torch.tensor(self.tokens[row]) for row in rows]
                 ids = pad_sequence(tokens, batch_first=True, padding_value=self.padding)
-                mask = pad_sequence([torch.ones_like(each) for each in tokens], batch_first=True)
+                mask = pad_sequence([torch.ones_like(row) for row in tokens], batch_first=True)
                 encoded = _encode(embedder, ids.to(device.device), mask.to(device.device))
                 vectors[rows] = encoded.float().cpu().numpy()
                 done += len(rows)

@@ -231,5 +231,5 @@ def _classify(
         np.concatenate([np.abs(first - second), first * second], axis=1) if len(second) else first
         for first, second in sides
     ]
-    parts = [Examples(each, part.gold) for each, part in zip(features, task, strict=True)]
+    parts = [Examples(inputs, part.gold) for inputs, part in zip(features, task, strict=True)]
     return split_accuracy(parts, advance) if len(parts) > 1 else nested_accuracy(parts[0], advance)

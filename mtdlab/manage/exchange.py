@@ -52,7 +52,7 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     refuse_damaged(url)
     _find(old, url)
     store = _refuse_live(old, url)
-    present = {each: each.with_name(new) for each in own_folders(store, old, models)}
+    present = {folder: folder.with_name(new) for folder in own_folders(store, old, models)}
     for after in present.values():
         if after.exists():
             raise MtdlabError(f"{after} exists; move it, or choose another name")
@@ -187,7 +187,7 @@ def adapt(invocation: Invocation, new_name: str = "", storage: str = "") -> Invo
         if invocation.command != "sweep":
             return NO_INVOCATION
         values = invocation.options.get("set", ())
-        kept = [each for each in values if not each.startswith("study=")]
+        kept = [value for value in values if not value.startswith("study=")]
         invocation = invocation.giving("set", *kept, f"study={new_name}")
     if not storage or not invocation:
         return invocation

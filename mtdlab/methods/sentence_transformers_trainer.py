@@ -70,7 +70,7 @@ def make_model(
 def takes_temperature(name: str, arguments: Mapping[str, Any]) -> bool:
     """Whether a loss, or the one in it, has a scale or a temperature; also an unknown one."""
     names = (name, str(arguments.get("loss")))
-    kinds = [LOSSES[each] for each in names if each in LOSSES]
+    kinds = [LOSSES[loss] for loss in names if loss in LOSSES]
     return not kinds or any({"scale", "temperature"} & {*_declared(kind)} for kind in kinds)
 
 
@@ -97,7 +97,7 @@ def make_loss(
         # each loss checks its arguments in its own way
         raise MtdlabError(f"loss {name} cannot be made: {one_line(error)}") from None
     own = {id(parameter) for parameter in model.parameters()}
-    if any(each.requires_grad and id(each) not in own for each in loss.parameters()):
+    if any(weight.requires_grad and id(weight) not in own for weight in loss.parameters()):
         raise MtdlabError(
             f"loss {name} trains weights beside those of the encoder, such as a decoder or a copy; "
             "choose another one, such as MultipleNegativesRankingLoss"
@@ -110,33 +110,33 @@ def _complete(
 ) -> dict[str, Any]:
     """The arguments of a loss, with its temperature, and what their names stand for."""
     declared = _declared(LOSSES[name])
-    given = {each: value for each, value in arguments.items() if each in declared}
-    others = {each: value for each, value in arguments.items() if each not in declared}
+    given = {key: value for key, value in arguments.items() if key in declared}
+    others = {key: value for key, value in arguments.items() if key not in declared}
     if others and "loss" not in given:
         unknown = next(iter(others))
         raise MtdlabError(f"loss {name} has no argument {unknown!r}; {nearest(unknown, declared)}")
     empty = inspect.Parameter.empty
-    if missing := [each for each in declared.keys() - given if declared[each].default is empty]:
+    if missing := [key for key in declared.keys() - given if declared[key].default is empty]:
         raise MtdlabError(f"loss {name} needs loss_arguments with {' and '.join(sorted(missing))}")
     if "scale" in declared:
         given["scale"] = 1 / temperature
     elif "temperature" in declared:
         given["temperature"] = temperature
-    for each, value in given.items():
-        if each == "guide":
-            given[each] = _load_guide(str(value), str(model.device))
-        elif each == "loss":
-            given[each] = make_loss(model, str(value), others, temperature)
-        elif inspect.isroutine(declared[each].default):
-            given[each] = _function(name, each, value)
+    for key, value in given.items():
+        if key == "guide":
+            given[key] = _load_guide(str(value), str(model.device))
+        elif key == "loss":
+            given[key] = make_loss(model, str(value), others, temperature)
+        elif inspect.isroutine(declared[key].default):
+            given[key] = _function(name, key, value)
     return given
 
 
 def _declared(loss: Any) -> dict[str, inspect.Parameter]:
     """The arguments of a loss but the model, by name."""
     return {
-        name: each
-        for name, each in inspect.signature(loss.__init__).parameters.items()
+        name: argument
+        for name, argument in inspect.signature(loss.__init__).parameters.items()
         if name not in ("self", "model")
     }
 

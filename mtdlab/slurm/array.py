@@ -158,8 +158,8 @@ def derive(
         after = LEAD_SECONDS + evaluation
         worthwhile = max(1, int(trials * longest / (STARTS * max(start, 1.0)) / workers))
         derived = min(worthwhile, MOST_TASKS)
-        each = math.ceil(trials / ((tasks or min(useful, derived)) * workers))
-        needed = TIME_MARGIN * (start + each * longest) + after
+        runs = math.ceil(trials / ((tasks or min(useful, derived)) * workers))
+        needed = TIME_MARGIN * (start + runs * longest) + after
         minutes = ROUND_MINUTES * math.ceil(needed / 60 / ROUND_MINUTES)
         # the workers of a task, and the process that started them
         parent = estimate.memory - estimate.workers * estimate.worker_memory
@@ -170,7 +170,7 @@ def derive(
         reasons = {
             "tasks": f"at most {MOST_TASKS}, and each trains at least {STARTS} times as long as it "
             f"takes to start ({start:.0f} s)",
-            "time": f"{TIME_MARGIN:g} x ({start:.0f} s to start + {each} x {longest:.0f} s a trial)"
+            "time": f"{TIME_MARGIN:g} x ({start:.0f} s to start + {runs} x {longest:.0f} s a trial)"
             f" + {after:.0f} s",
             "memory": f"{MEMORY_MARGIN:g} x {measured / 2**20:.0f} M measured"
             + (f" + {cuda / 1e9:g} GB for CUDA" if gpus else ""),
@@ -244,7 +244,7 @@ class Script:
         environment.filters["quoted"] = lambda value: shlex.quote(str(value))
         values = vars(self) | {
             "preemptions": MOST_PREEMPTIONS,
-            "directives": [format_option(*each) for each in self._options().items()],
+            "directives": [format_option(*option) for option in self._options().items()],
             "command": shlex.join(self.command),
         }
         return environment.get_template("array.sbatch").render(values)

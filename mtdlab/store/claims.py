@@ -220,7 +220,7 @@ class Claims:
         The death of a process on this machine counts against its trial, which may have caused it.
         One that ended with its machine or container, or is silent on another machine, does not.
         """
-        for row in [each for each in self.owned() if each.is_abandoned]:
+        for row in [row for row in self.owned() if row.is_abandoned]:
             claim = Claim.of(row)
             if is_ahead(row.silent):
                 _LOG.warning("a trial waits again: %s", describe_end(claim.owner, row.silent))

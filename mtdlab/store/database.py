@@ -194,7 +194,7 @@ def open_to_write(url: str) -> Database:
         engine = _open_engine(url, parse_url(url))
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _begin_by_hand)
-            event.listen(engine, "begin", lambda each: each.exec_driver_sql("BEGIN IMMEDIATE"))
+            event.listen(engine, "begin", lambda link: link.exec_driver_sql("BEGIN IMMEDIATE"))
         with Session(engine) as session, session.begin():
             lock_writers(session)
             version = schema_version(session.connection())

@@ -142,8 +142,8 @@ def load_frames(
         of_plans = select(PlanRow).where(PlanRow.study == row.name).order_by(PlanRow.position)
         looks, plans = session.scalars(of_looks).all(), session.scalars(of_plans).all()
         # the analysis trusts them
-        for each in (*looks, *plans):
-            check_row(type(each), as_record(each))
+        for checked in (*looks, *plans):
+            check_row(type(checked), as_record(checked))
         searched = (TrialRow.study_id == row.id) & (TrialRow.role == SEARCH)
         begun = searched & TrialRow.began.is_not(None)
         recorded, baseline = RecordedTrials(session, begun), _baseline(session, row.id)
@@ -153,8 +153,8 @@ def load_frames(
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
         complete = [
             number
-            for each in (trials, *([] if baseline is None else [baseline.trials]))
-            for number in each.loc[each["state"] == "COMPLETE", "number"].tolist()
+            for frame in (trials, *([] if baseline is None else [baseline.trials]))
+            for number in frame.loc[frame["state"] == "COMPLETE", "number"].tolist()
         ]
         read_items = partial(load_items, url, row.id, complete)
         items = select(ItemsRow.digest).where(ItemsRow.study_id == row.id).limit(1)
@@ -172,15 +172,13 @@ def load_frames(
             study_file=row.file_text,
             invocation=row.invocation,
             # by their text, since mappings have no hash
-            environments=tuple(
-                {repr(each): each for each in recorded.environments if each}.values()
-            ),
+            environments=tuple({repr(env): env for env in recorded.environments if env}.values()),
             environment=recorded.environment(),
             settings=settings,
             methods={name: method["title"] for name, method in row.methods.items()},
             description=row.description,
             looks=_looks(looks),
-            plans=tuple(Plan(each.trials, each.plan, each.sha256) for each in plans),
+            plans=tuple(Plan(plan.trials, plan.plan, plan.sha256) for plan in plans),
             model=row.model or {},
             beyond_run=plans[-1].plan["beyond_run"] if plans else BEYOND_RUN,
             load_items=None if session.scalar(items) is None else read_items,
@@ -321,7 +319,8 @@ def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores |
         of_trial: dict[Any, set[str]] = {}
         for number, name in session.execute(arrays):
             of_trial.setdefault(number, set()).add(name)
-        recorded = {each: frozenset(of_trial[each]) for each in sorted(trials) if each in of_trial}
+        scored = sorted(of_trial.keys() & {*trials})
+        recorded = {number: frozenset(of_trial[number]) for number in scored}
         if not recorded:
             return None
         [(most, _)] = Counter(recorded.values()).most_common(1)

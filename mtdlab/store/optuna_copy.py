@@ -39,7 +39,7 @@ from mtdlab.store.tables import FINISHED, ArrayRow, Number, ScoreRow, StudyRow, 
 
 def _table(name: str, *columns: str, **typed: Any) -> TableClause:
     """Return a table of Optuna's: columns of texts and whole numbers, and those of other types."""
-    return table(name, *map(column, columns), *(column(each, typed[each]) for each in typed))
+    return table(name, *map(column, columns), *(column(key, typed[key]) for key in typed))
 
 
 _FINITE = Enum("FINITE", "INF_POS", "INF_NEG", name="trialvaluetype")
@@ -85,7 +85,7 @@ def has_tables(connection: Connection) -> bool:
     Optuna creates each in a transaction of its own, and a study after all of them.
     """
     known = inspect(connection)
-    return all(known.has_table(each.name) for each in (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES))
+    return all(known.has_table(part.name) for part in (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES))
 
 
 def find_copy(session: Session, name: str) -> int | None:
@@ -145,8 +145,8 @@ def delete_copy(session: Session, name: str) -> None:
     trials = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == found)
     _delete_trials(session, list(session.scalars(trials)))
     system = _table("study_system_attributes", "study_id")
-    for each in (_DIRECTIONS, _STUDY_ATTRIBUTES, system, STUDIES):
-        session.execute(delete(each).where(each.c.study_id == found))
+    for part in (_DIRECTIONS, _STUDY_ATTRIBUTES, system, STUDIES):
+        session.execute(delete(part).where(part.c.study_id == found))
 
 
 def _delete_trials(session: Session, ids: Sequence[int]) -> None:
@@ -154,8 +154,8 @@ def _delete_trials(session: Session, ids: Sequence[int]) -> None:
     others = (_table(name, "trial_id") for name in ("trial_system_attributes", "trial_heartbeats"))
     tables = (*_OF_TRIAL, *others, TRIALS)
     for start in range(0, len(ids), _AT_ONCE):
-        for each in tables:
-            session.execute(delete(each).where(each.c.trial_id.in_(ids[start : start + _AT_ONCE])))
+        for part in tables:
+            session.execute(delete(part).where(part.c.trial_id.in_(ids[start : start + _AT_ONCE])))
 
 
 def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) -> None:
@@ -171,10 +171,10 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
     evaluations = _evaluations(session, rows)
     ranking = _values(session, study, rows, evaluations)
     scores = _scores(session, rows)
-    found: dict[TableClause, list[dict[str, Any]]] = {each: [] for each in _OF_TRIAL}
+    found: dict[TableClause, list[dict[str, Any]]] = {part: [] for part in _OF_TRIAL}
     for row in rows:
         of_trial = {"trial_id": ids[row.id]}
-        found[_PARAMETERS] += [of_trial | each for each in _parameters(study, row.parameters or {})]
+        found[_PARAMETERS] += [of_trial | pair for pair in _parameters(study, row.parameters or {})]
         if row.id in ranking:
             value = {"value": ranking[row.id], "value_type": "FINITE", "objective": 0}
             found[VALUES].append(of_trial | value)

@@ -53,7 +53,7 @@ def read_finished(
 ) -> list[FinishedTrial]:
     """Read the trials of a study that have ended and for which a condition holds, by number."""
     others = {"row": TrialRow.id, "ranking": find_ranking(session, study_id)}
-    names = [each.name for each in fields(FinishedTrial)]
+    names = [field.name for field in fields(FinishedTrial)]
     columns = [others[name] if name in others else getattr(TrialRow, name) for name in names]
     ended = (TrialRow.study_id == study_id) & TrialRow.state.in_(FINISHED)
     rows = select(*columns).where(ended, condition).order_by(TrialRow.number)

@@ -114,7 +114,7 @@ class Cluster(Engine):
             threads = client.nthreads()
         except LOST:
             return
-        if any(each > 1 for each in threads.values()):
+        if any(count > 1 for count in threads.values()):
             raise MtdlabError(
                 "a worker of the dask cluster has several threads, but trials share their "
                 "process's random generators; start workers with --nthreads 1"

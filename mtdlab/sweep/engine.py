@@ -219,7 +219,7 @@ class Processes(Engine):
                 found.append(Death(how, process, code))
         except (EOFError, OSError):
             self._replace_server()
-        for process in [each for each, owner in self._orphans.items() if is_dead(owner, 0.0)]:
+        for process in [orphan for orphan, owner in self._orphans.items() if is_dead(owner, 0.0)]:
             del self._orphans[process]
             how = "exit code unknown: the process that started it was killed"
             found.append(Death(how, process))

@@ -19,10 +19,9 @@ def make_optimizer(method: Method[Any], settings: TrainerSettings) -> torch.opti
     parameters, decay = method.trained(), settings.weight_decay
     groups: list[dict[str, Any]] = [{"params": parameters, "weight_decay": decay}]
     if settings.weight_decay_exceptions != "none":
-        groups = [
-            {"params": [each for each in parameters if each.ndim > 1], "weight_decay": decay},
-            {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
-        ]
+        groups[0]["params"] = [weights for weights in parameters if weights.ndim > 1]
+        vectors = [weights for weights in parameters if weights.ndim <= 1]
+        groups.append({"params": vectors, "weight_decay": 0.0})
     betas = (settings.adam_beta1, settings.adam_beta2)
     return torch.optim.AdamW(groups, betas=betas, eps=settings.adam_epsilon, fused=True)
 

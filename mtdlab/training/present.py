@@ -31,7 +31,7 @@ def check_input(setting: str, name: str) -> None:
 
 def check_present(trials: Iterable[TrainerSettings]) -> None:
     """Raise MtdlabError with every input of these settings that is not there or cannot be read."""
-    named = [(setting, str(getattr(each, setting))) for each in trials for setting in INPUTS]
+    named = [(setting, str(getattr(trial, setting))) for trial in trials for setting in INPUTS]
     problems = []
     for setting, name in dict.fromkeys(named):
         try:

@@ -75,7 +75,7 @@ class Artifacts:
     def upload(self, folder: Path, name: str, last: str) -> None:
         """Copy the files of a folder to `name`, the file `last` after all others."""
         with self._opened("cannot be written to") as (files, root):
-            for path in sorted(folder.rglob("*"), key=lambda each: each == folder / last):
+            for path in sorted(folder.rglob("*"), key=lambda path: path == folder / last):
                 if path.is_file():
                     target = f"{root}/{name}/{path.relative_to(folder).as_posix()}"
                     _write(files, target, lambda remote, path=path: files.put_file(path, remote))
@@ -83,9 +83,9 @@ class Artifacts:
     def download(self, name: str, wanted: Iterable[str], folder: Path) -> None:
         """Copy files of `name` into a folder."""
         with self._opened("cannot be read") as (files, root):
-            for each in wanted:
-                (folder / each).parent.mkdir(parents=True, exist_ok=True)
-                files.get_file(f"{root}/{name}/{each}", folder / each)
+            for file in wanted:
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                files.get_file(f"{root}/{name}/{file}", folder / file)
 
     def files(self, name: str) -> list[str]:
         """The paths of all files below `name`, relative to it; none where there is no such name."""
@@ -93,7 +93,7 @@ class Artifacts:
             with suppress(FileNotFoundError):
                 start = f"{root}/{name}/"
                 found = map(str, files.find(start.rstrip("/")))
-                return sorted(each.removeprefix(start) for each in found if each.startswith(start))
+                return sorted(path.removeprefix(start) for path in found if path.startswith(start))
             return []
 
     def remove(self, name: str) -> None:

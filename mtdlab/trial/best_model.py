@@ -146,7 +146,7 @@ def publish_left_models(study: OpenStudy) -> None:
                 with locked(model):
                     share_model(model, store, artifacts)
             files = artifacts.files(f"{study.spec.name}/checkpoints")
-            names = frozenset(each.partition("/")[0] for each in files)
+            names = frozenset(file.partition("/")[0] for file in files)
         for claim, folder in folders_of_ended(store, study.job.checkpoints, names):
             shared = None
             if artifacts is not None and folder.name in names:

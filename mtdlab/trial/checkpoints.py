@@ -79,7 +79,7 @@ class SharedCheckpoints:
         kept = {checkpoint_name(step) for step in _complete(files)[:KEPT]}
         # it is shared already; what stays is removed after the next one
         with suppress(ArtifactsError):
-            for old in {each.partition("/")[0] for each in files} - kept:
+            for old in {file.partition("/")[0] for file in files} - kept:
                 self.artifacts.remove(f"{self.name}/{old}")
 
     def steps(self) -> list[int]:
@@ -110,8 +110,8 @@ class SharedCheckpoints:
 
 def _complete(files: list[str]) -> list[int]:
     """The steps of the checkpoints whose manifest is there, the newest first."""
-    found = [_STEP.fullmatch(each.removesuffix(f"/{MANIFEST}")) for each in files]
-    return sorted((int(each[1]) for each in found if each), reverse=True)
+    found = [_STEP.fullmatch(file.removesuffix(f"/{MANIFEST}")) for file in files]
+    return sorted((int(match[1]) for match in found if match), reverse=True)
 
 
 class TrialCheckpoints:

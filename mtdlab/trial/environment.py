@@ -99,7 +99,7 @@ def machine(packages: tuple[str, ...]) -> Environment:
     return Environment(
         architecture=platform.machine(),
         processor=name,
-        versions={"Python": platform.python_version()} | {each: version(each) for each in packages},
+        versions={"Python": platform.python_version()} | {used: version(used) for used in packages},
         commit=_commit(),
     )
 

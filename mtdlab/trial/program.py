@@ -173,7 +173,7 @@ def _complete(spec: ProgramSpec, returned: Any) -> Result:
             listed = ", ".join(scores)
             raise TrialError(f"{name} returned no score {score}; its scores are: {listed}")
     # items of other scores are not needed
-    kept = {score: each for score, each in items.items() if score == spec.metric}
+    kept = {score: scored for score, scored in items.items() if score == spec.metric}
     return Result("COMPLETE", values={"score": scores[spec.metric]}, scores=scores, items=kept)
 
 

@@ -105,14 +105,14 @@ def as_another_study(spec: StudySpec, invocation: Invocation, taken: Set[str]) -
     """The command with another name for the study: its own with the next number that is free."""
     numbered = re.fullmatch(r"(.+)-(\d+)", spec.name)
     stem, first = (numbered[1], int(numbered[2]) + 1) if numbered else (spec.name, 2)
-    name = next(each for number in count(first) if (each := f"{stem}-{number}") not in taken)
+    name = next(free for number in count(first) if (free := f"{stem}-{number}") not in taken)
     return str((invocation or ANY_SWEEP).adding("set", f"study={name}"))
 
 
 def _describe(difference: Difference) -> str:
     name, *values = difference
     if name.startswith(_MODULE):
-        values = [each and f"SHA-256 {str(each)[:12]}" for each in values]
+        values = [digest and f"SHA-256 {str(digest)[:12]}" for digest in values]
     before, now = values
     return f"{name}: was {before}, now {now}"
 

@@ -63,7 +63,7 @@ def complete(metric: str, select_by: str, outcome: "Outcome", environment: Envir
     named = {name: outcome.score_of(name)[0] for name in (metric, select_by)}
     for name, score in named.items():
         if not math.isfinite(score):
-            reasons = (each.reason for each in outcome.after.tasks if each.task in needed(name))
+            reasons = (task.reason for task in outcome.after.tasks if task.task in needed(name))
             reason = next(filter(None, reasons), "collapsed: every cosine is the same")
             code = "error"
             if reason.startswith("collapsed"):
@@ -105,13 +105,13 @@ def save_result(folder: Path, result: Result, identity: str) -> None:
     `folder` is that of the trial's checkpoints, `identity` what the result depends on: a trial of
     another identity does not take it.
     """
-    values = {name: each for name, each in vars(result).items() if name not in ("arrays", "items")}
-    values["items"] = {task: (each.kind, each.digest) for task, each in result.items.items()}
+    values = {name: part for name, part in vars(result).items() if name not in ("arrays", "items")}
+    values["items"] = {task: (items.kind, items.digest) for task, items in result.items.items()}
     values["environment"] = result.environment and asdict(result.environment)
     arrays: dict[str, Any] = dict(result.arrays)
-    for task, each in result.items.items():
-        arrays |= {f"items/{task}": each.values}
-        arrays |= {} if each.gold is None else {f"gold/{task}": each.gold}
+    for task, items in result.items.items():
+        arrays |= {f"items/{task}": items.values}
+        arrays |= {} if items.gold is None else {f"gold/{task}": items.gold}
     with suppress(OSError), new_folder(folder / RESULT, replace=True) as building:
         save_file(arrays, building / _ARRAYS)
         text = json.dumps({"identity": identity, "result": values})

@@ -68,7 +68,7 @@ def _handled(numbers: Iterable[int], handler: _Handler) -> Iterator[None]:
 def handled_signals() -> tuple[signal.Signals, ...]:
     """The signals that request a stop; not SIGHUP in a process that `nohup` started."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return tuple(each for each in SIGNALS if not (ignored and each == signal.SIGHUP))
+    return tuple(number for number in SIGNALS if not (ignored and number == signal.SIGHUP))
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def ended_by_signals() -> AbstractContextManager[None]:
     No trial is running yet. KeyboardInterrupt in an import of torch would abort the process.
     """
     defaults = (signal.default_int_handler, signal.SIG_DFL)
-    replaced = [each for each in handled_signals() if signal.getsignal(each) in defaults]
+    replaced = [number for number in handled_signals() if signal.getsignal(number) in defaults]
     return _handled(replaced, _end)
 
 

@@ -43,7 +43,7 @@ class Trainer(Objective):
         check_model_folder(job.model)
         check_writable(job.models)
         augmentations = tuple(
-            locate_augmentation(each, spec.places) for each in spec.possible_values("augmentation")
+            locate_augmentation(name, spec.places) for name in spec.possible_values("augmentation")
         )
         by_inputs, digests = spec.trials_by_inputs(), dict[str, Any]()
         check_present(resolve_paths(trials[0], spec.places) for trials in by_inputs.values())

@@ -61,9 +61,8 @@ def _describe(context: StudyContext, beside: Beside) -> str:
         return f"{head} no seed in common with the configurations of the search. {mean}."
     against = f"{size.mean:+.2f} points against the configuration with the highest mean"
     if math.isnan(size.low):
-        return (
-            f"{head} {against} ({format_count(beside.seeds, 'common seed')}: no interval). {mean}."
-        )
+        seeds = format_count(beside.seeds, "common seed")
+        return f"{head} {against} ({seeds}: no interval). {mean}."
     interval = f"{PERCENT} CI {size.low:.2f} to {size.high:.2f}"
     covered = f"{beside.seeds} seeds{describe_items(comparison.items)}"
     text = f"{head} {against} ({interval}; {covered}"

@@ -7,19 +7,13 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.defaults import MOST_COMPARED, SCORE_DECIMALS
+from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_settings
 from mtdlab.analysis.inference.intervals import Estimate, summarise
 from mtdlab.analysis.inference.verdict import describe_interval
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import (
-    LEVEL,
-    PERCENT,
-    clean,
-    describe_covered,
-    format_count,
-    make_table,
-)
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, describe_covered, make_table
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
