@@ -29,10 +29,9 @@ TRIAL_COLUMNS: Mapping[str, str] = {
 }
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
 """Columns of a difference and the bounds of its interval."""
-RESULT_COLUMNS = (
-    *("n", "seeds", "mean", "low", "high", "items"),
-    *(*DIFFERENCE, "may_be_best", "seconds", "memory"),
-)
+MEAN = ["n", "seeds", "mean", "low", "high"]
+"""Columns of a mean: its runs, its seeds and its interval over them."""
+RESULT_COLUMNS = (*MEAN, "items", *DIFFERENCE, "may_be_best", "seconds", "memory")
 """Columns that stand beside the settings in a table of configurations."""
 TAKEN_NAMES = frozenset((*RESULT_COLUMNS, "text", "trial", "row", "deviation"))
 """Names of columns that the analysis adds to runs and configurations; no setting is called so."""

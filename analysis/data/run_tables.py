@@ -17,16 +17,21 @@ from mtdlab.analysis.data.cells import (
     read_numbers,
     refuse_first,
 )
-from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
+from mtdlab.analysis.data.columns import (
+    ENVIRONMENT,
+    SETTING_NAMES,
+    TASK_COLUMNS,
+    RunTable,
+    find_columns,
+)
 from mtdlab.analysis.data.defaults import BEYOND_RUN, Reading, Scale
 from mtdlab.analysis.data.frames import TAKEN_NAMES, TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs
-from mtdlab.analysis.data.tasks import TASKS, is_loss
+from mtdlab.analysis.data.tasks import is_loss
 from mtdlab.analysis.measures.trace import COMPONENTS, NOTATION, PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]
-TASK_COLUMNS = (*TASKS, "sts_dev")
 _SIZE = Bounds("it must be a whole number of at least 0", 0, 2**53, whole=True)
 _BOUNDS: Mapping[str, Bounds] = {
     "seed": Bounds("a seed must be a whole number up to 2^53", -(2**53), 2**53, whole=True),

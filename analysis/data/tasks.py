@@ -9,6 +9,8 @@ STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSB", "SICKR")
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 """The tasks of classification on frozen sentence vectors, scored by accuracy."""
 TASKS = (*STS, *TRANSFER)
+DEV = "sts_dev"
+"""The score on the dev pairs."""
 LAST = "last"
 """The value of `select_on` with which nothing is selected: the last step's weights are scored."""
 

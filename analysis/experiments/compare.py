@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL
-from mtdlab.analysis.data.frames import Settings
+from mtdlab.analysis.data.frames import MEAN, Settings
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.published import METHOD
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
@@ -125,7 +125,6 @@ _LEAST_SHARED = 5
 """The fewest rows from which a slope on the published scores is estimated."""
 PUBLISHED_ERROR = 0.5
 """Standard error in points of a published score, which is of one run or the mean of few."""
-_RESULT = ["n", "seeds", "mean", "low", "high"]
 
 
 @dataclass(frozen=True)
@@ -235,7 +234,7 @@ def compare(
     runs, balanced = balance_runs(every, experiment, settings)
     by, differs = list(experiment.by), find_differing(runs, experiment)
     table = join_published(summarise_scores(runs, by=by, items=items), experiment, width)
-    table = table[[*by, *_RESULT, "items", "published"]]
+    table = table[[*by, *MEAN, "items", "published"]]
     if "method" in differs:
         table["published"] = np.nan
     placed = runs.merge(table[by].reset_index(names="row"), on=by)
@@ -294,4 +293,4 @@ def compute_experiment_tasks(comparison: Comparison, scores: pd.DataFrame) -> pd
     long = published.melt(by, tasks, var_name="task", value_name="published")
     joined = summarise(runs, by=[*by, "task"]).merge(long, on=[*by, "task"], how="left")
     order = joined["task"].map(STS.index).sort_values(kind="stable").index
-    return joined.loc[order, [*by, "task", *_RESULT, "published"]].reset_index(drop=True)
+    return joined.loc[order, [*by, "task", *MEAN, "published"]].reset_index(drop=True)

@@ -18,11 +18,11 @@ from scipy.special import log_ndtr
 
 from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
+from mtdlab.analysis.data.tasks import DEV as DEV
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.blocks import parts_of
 from mtdlab.analysis.measures import Floats
 
-DEV = "sts_dev"
 _STEPS = 1000
 _PRECISION = 1e-9
 _REACH = 10.0

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL
-from mtdlab.analysis.data.frames import DIFFERENCE, Settings, StudyFrames
+from mtdlab.analysis.data.frames import DIFFERENCE, MEAN, Settings, StudyFrames
 from mtdlab.analysis.data.runs import completed_runs, covers_equal_sentences, traced_runs
 from mtdlab.analysis.inference.best import (
     METHOD_KEYS,
@@ -22,7 +22,7 @@ from mtdlab.analysis.statistics.configurations import (
 )
 from mtdlab.analysis.statistics.curves import effective_rank
 
-_VALUES = ["n", "seeds", "mean", "low", "high", *DIFFERENCE]
+_VALUES = [*MEAN, *DIFFERENCE]
 
 
 def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:

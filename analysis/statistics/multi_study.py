@@ -19,7 +19,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import LEVEL
-from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.frames import MEAN, StudyFrames
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
 from mtdlab.analysis.data.settings import format_value
@@ -225,7 +225,7 @@ def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
         best"), other_n (trials at that MTD) and other_mean; then in the first n, seeds, mean, low,
         high, the highest mean first. No rows without two levels and two seeds in the first.
     """
-    columns = ["configuration", "mtd", "status", "other_n", "other_mean", *_OF_SCORES]
+    columns = ["configuration", "mtd", "status", "other_n", "other_mean", *MEAN]
     own, others = _levels(first, STEPS), _levels(other, STEPS)
     if not own.of.comparable:
         return pd.DataFrame(columns=columns)
@@ -245,7 +245,6 @@ def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
     return table[columns]
 
 
-_OF_SCORES = ["n", "seeds", "mean", "low", "high"]
 _SAME = 1e-4
 _COMPARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
 
@@ -263,7 +262,7 @@ def find_best_setting(study: StudyFrames) -> pd.DataFrame:
     varied = varied_settings(runs, study.settings)
     best = rank_configurations(runs, varied)[1].head(1)
     names = pd.Series(name_configurations(best[varied]), dtype="str")
-    return best[_OF_SCORES].assign(setting=names)
+    return best[MEAN].assign(setting=names)
 
 
 def compute_overview(studies: Sequence[StudyFrames]) -> pd.DataFrame:
@@ -277,7 +276,7 @@ def compute_overview(studies: Sequence[StudyFrames]) -> pd.DataFrame:
         facts = (study.name, study.metric, done, study.planned)
         row = pd.DataFrame([facts], columns=["study", "metric", "completed", "planned"])
         rows.append(row.join(find_best_setting(study)))
-    columns = ["study", "metric", "completed", "planned", "setting", *_OF_SCORES]
+    columns = ["study", "metric", "completed", "planned", "setting", *MEAN]
     return pd.concat(rows, ignore_index=True)[columns]
 
 
@@ -297,7 +296,7 @@ def compute_curves(studies: Sequence[StudyFrames]) -> pd.DataFrame:
                 labels["text"] = f"{study.name}. " + labels["text"]
                 named = part.assign(study=study.name, metric=study.metric)
                 parts.append(named.join(labels))
-    columns = ["study", "metric", "mtd", *_OF_SCORES, "text", "trial"]
+    columns = ["study", "metric", "mtd", *MEAN, "text", "trial"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 

@@ -13,7 +13,7 @@ from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.data.published import METHOD
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, has_mtd
 from mtdlab.analysis.data.settings import with_defaults
-from mtdlab.analysis.data.tasks import LAST, STS
+from mtdlab.analysis.data.tasks import DEV, LAST, STS
 from mtdlab.analysis.inference.intervals import summarise
 
 MOST_TRIALS = 40
@@ -91,7 +91,7 @@ COLLAPSE_SHARE = 0.5
 COLLAPSE_COSINE = 0.99
 """Above this mean cosine of random sentence pairs, rounding errors dominate the scores."""
 _COLLAPSED = r"^(?:no \S+: )?collapsed"
-_SPEARMAN = {"sts_dev", "sts_test", "sts_average", *STS}
+_SPEARMAN = {DEV, "sts_test", "sts_average", *STS}
 
 
 def can_collapse(trials: pd.DataFrame, settings: Settings) -> bool:

@@ -19,9 +19,9 @@ from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.methods import registry
+from mtdlab.settings.tasks import BUILTIN
 from mtdlab.terminal import print_text, printable
 
-BUILTIN = "builtin"
 MOST_SEEDS = 1_000
 VALUES: Mapping[str, list[Any]] = {
     "ema_decay": [0.5, 0.75, 0.85, 0.9, 0.95, 0.97],

@@ -5,7 +5,7 @@ from typing import Any
 
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
+from mtdlab.commands.printing import format_value, in_list, print_json, print_table, wrap_text
 from mtdlab.terminal import print_text
 
 
@@ -33,8 +33,7 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
             print_text("presets: those of the backbone")
         for preset, values in presets.items():
             if values and preset != INTENDED:
-                listed = ", ".join(f"{key} {format_value(value)}" for key, value in values.items())
-                print_text(wrap_text(listed, f"preset {preset}: "))
+                print_text(wrap_text(in_list(values), f"preset {preset}: "))
         print_text()
     print_text("Settings of all methods, and what each setting means: docs/reference/settings.md.")
 

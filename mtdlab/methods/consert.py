@@ -27,7 +27,7 @@ from mtdlab.methods.losses import unit
 from mtdlab.methods.perturbations import CHANGES, EmbeddingNoise, RandomDraws
 from mtdlab.methods.presets import PRESETS
 from mtdlab.settings import POOLING, Pooling, TrainerSettings, costless, setting, with_default
-from mtdlab.settings.augmentation import SHUFFLE
+from mtdlab.settings.augmentation import SHUFFLE, parse_share
 from mtdlab.settings.trainer import Positive
 
 OFFSET = 3_000_017
@@ -58,11 +58,8 @@ def parse_perturbation(text: str) -> tuple[str, float]:
     name, _, argument = (piece.strip() for piece in text.partition(":"))
     if name in ("none", SHUFFLE) and not argument:
         return name, 0.0
-    try:
-        share = float(argument)
-    except ValueError:
-        share = -1.0
-    if name not in WITH_SHARE or not 0 < share < 1:
+    share = parse_share(argument)
+    if name not in WITH_SHARE or share is None:
         raise ValueError(f"perturbation {text!r}: choose from {_NAMES}, as in feature-cutoff:0.2")
     return name, share
 

@@ -8,6 +8,7 @@ SHARE lies between 0 and 1; MODEL is a folder or a Hugging Face name, without `+
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,14 +61,18 @@ def text_level(text: str) -> str:
     return "+".join(map(str, changing)) or "none"
 
 
+def parse_share(text: str) -> float | None:
+    """The number above 0 and below 1 that a text is; None for any other text."""
+    with suppress(ValueError):
+        if 0 < (share := float(text)) < 1:
+            return share
+    return None
+
+
 def _parse(part: str) -> Augmentation:
     name, colon, argument = (piece.strip() for piece in part.partition(":"))
     if name in SHARED:
-        try:
-            share = float(argument)
-        except ValueError:
-            share = -1.0
-        if not 0 < share < 1:
+        if (share := parse_share(argument)) is None:
             raise ValueError(
                 f"augmentation {part!r}: needs a share above 0 and below 1, as in {name}:0.1"
             )

@@ -32,6 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
+from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.ranking import find_ranking
 from mtdlab.store.tables import FINISHED, ArrayRow, Number, ScoreRow, StudyRow, TrialRow
@@ -70,8 +71,6 @@ _INTERMEDIATE = _table(
 _ATTRIBUTES = _table("trial_user_attributes", "trial_id", "key", "value_json")
 _OF_TRIAL = (_PARAMETERS, VALUES, _INTERMEDIATE, _ATTRIBUTES)
 TABLES = (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES, TRIALS, *_OF_TRIAL)
-SHOWN = ("ema_decay", "queue_size", "batch_size")
-"""The settings that are attributes of their own, beside MTD, seed and scores."""
 REPORTED_STEP, REPORTED_SCORE = "reported/step", "reported/score"
 """Arrays of a trial that ended early: the evaluations that it had reported."""
 ROUNDING = 1e-9
@@ -301,10 +300,10 @@ def _scores(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[str, f
 
 
 def _attributes(row: TrialRow, scores: Mapping[str, float]) -> dict[str, Any]:
-    """Return what optuna-dashboard shows of a trial, by name."""
+    """Return what optuna-dashboard shows of a trial, by name; other settings are one attribute."""
     settings = row.settings or {}
-    shown = {name: settings[name] for name in SHOWN if name in settings}
-    others = {name: value for name, value in settings.items() if name not in SHOWN}
+    shown = {name: settings[name] for name in PARTS if name in settings}
+    others = {name: value for name, value in settings.items() if name not in PARTS}
     said = {"reason": row.reason, "note": row.note}
     attributes = {"mtd": row.mtd, "seed": row.seed, **shown, **scores, "settings": others}
     return attributes | {name: text for name, text in said.items() if text}
