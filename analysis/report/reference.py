@@ -17,7 +17,6 @@ from mtdlab.analysis.data import frames
 from mtdlab.analysis.data.frames import (
     LOOK_COLUMNS,
     Baseline,
-    NuisanceTrials,
     RecordedSetting,
     StudyFrames,
 )
