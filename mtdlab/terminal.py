@@ -27,15 +27,19 @@ def printable(text: str) -> str:
     return UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def print_text(
-    text: str = "", *, file: TextIO | None = None, end: str = "\n", flush: bool = False
-) -> None:
+def print_text(text: str = "", *, file: TextIO | None = None, flush: bool = False) -> None:
     """Print text, by default on standard output, with unsafe characters escaped.
 
     Raises OutputError where it cannot be written, BrokenPipeError where its reader has ended.
     """
     with whole_output(file or sys.stdout):
-        print(printable(text), file=file, end=end, flush=flush)
+        print(printable(text), file=file, flush=flush)
+
+
+def warn(text: str) -> None:
+    """Print a sentence of mtdlab on standard error; nothing for an empty one."""
+    if text:
+        print_text(f"mtdlab: {text}", file=sys.stderr)
 
 
 class OutputError(MtdlabError):

@@ -24,9 +24,9 @@ def test_what_moves_the_cursor_or_disguises_text_is_escaped() -> None:
 
 def test_printed_text_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     print_text(HOSTILE)
-    print_text(HOSTILE, file=sys.stderr, end="")
+    print_text(HOSTILE, file=sys.stderr)
     printed = capsys.readouterr()
-    assert (printed.out, printed.err) == (ESCAPED + "\n", ESCAPED)
+    assert printed.out == printed.err == ESCAPED + "\n"
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.runs import traced_runs, varied_settings
+from mtdlab.analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
 from mtdlab.analysis.inference.blocks import KNOWN_FREEDOM, Blocks, parts_of
 from mtdlab.analysis.inference.intervals import Estimate, estimate, share_level
 from mtdlab.analysis.inference.pairing import cell_covariance, natural_spline
@@ -455,7 +455,7 @@ def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
     trace = trace_limit(ema_decay)
     queue = np.asarray(ratio, dtype=np.float64)
     trace, queue = trace[queue > 0], queue[queue > 0]
-    if len(np.unique(np.round(trace + queue, 3))) < 2:
+    if len(np.unique(np.round(trace + queue, MTD_DECIMALS))) < 2:
         return ""
     varied = {name: values for name, values in (("η", trace), ("K/N", queue)) if np.ptp(values)}
     if len(varied) == 1:

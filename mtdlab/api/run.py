@@ -1,6 +1,5 @@
 """`mtdlab.run_study` and `train`: a study, and a single training run."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, Overrides, StudySource, assign
 from mtdlab.api.plan import mtd_value
-from mtdlab.terminal import print_text, progress_bar
+from mtdlab.terminal import progress_bar, warn
 
 if TYPE_CHECKING:
     from mtdlab.evaluation.sts import Evaluation
@@ -108,8 +107,8 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
         warnings = [f"task {name}: {text}" for name, text in inputs.suite.shortfalls.items()]
         if settings.select_on == "sts_average":
             warnings.append(warn_of_missing_sets(settings.evaluation))
-        for warning in filter(None, warnings):
-            print_text(f"mtdlab: {warning}", file=sys.stderr)
+        for warning in warnings:
+            warn(warning)
         bar.reset(task, description="training")
 
         def on_step(step: int, evaluation: "Evaluation | None") -> None:

@@ -15,7 +15,7 @@ from mtdlab.api.plan import NoEstimate, find_costs, find_ended, read_begun
 from mtdlab.commands import options as opt
 from mtdlab.commands.show import report_command
 from mtdlab.errors import MtdlabError
-from mtdlab.terminal import print_text
+from mtdlab.terminal import print_text, warn
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
@@ -125,10 +125,9 @@ def slurm(
     except OSError as error:
         raise _unwritable(path, error.strerror or str(error)) from None
     if sqlite_file(url) is not None:
-        print_text(
-            f"mtdlab: {mask(url)} is one file, and network file systems do not lock it reliably; "
-            "use PostgreSQL, unless all tasks run on one node with the file on its local disk",
-            file=sys.stderr,
+        warn(
+            f"{mask(url)} is one file, and network file systems do not lock it reliably; "
+            "use PostgreSQL, unless all tasks run on one node with the file on its local disk"
         )
     print_text("\n".join(_describe(job, path, url)))
 
@@ -166,7 +165,7 @@ def _estimate(
     """The cost of the trials that are left; None where it is not known, which is printed."""
     costs = find_costs(spec, jobs, 1, ended)
     if isinstance(costs, NoEstimate):
-        print_text(f"mtdlab: no estimate: {costs.reason}", file=sys.stderr)
+        warn(f"no estimate: {costs.reason}")
         return None
     return costs
 

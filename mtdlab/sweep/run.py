@@ -3,7 +3,6 @@
 It is idempotent: run again it resumes the study, and sweeps that run at the same time share it.
 """
 
-import sys
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from mtdlab.sweep.engine import Engine, Processes, ThisProcess, Work
 from mtdlab.sweep.open_study import check_same_inputs, has_trials_left, open_study
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.supervisor import Supervisor
-from mtdlab.terminal import begin_phase, following_phases, print_text
+from mtdlab.terminal import begin_phase, following_phases, warn
 from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_artifacts
 from mtdlab.trial.heartbeat import recorded_sweep
 from mtdlab.trial.objective import modules_of, objective_of
@@ -98,7 +97,7 @@ def sweep(
         inputs: dict[str, Any] | None = None
         if has_trials_left(spec, url, retry_failed=execution.retry_failed):
             for warning in spec.warnings():
-                _warn(warning)
+                warn(warning)
             begin_phase("importing the packages that train")
             if runs:
                 engine = _engine(spec, execution)
@@ -106,13 +105,13 @@ def sweep(
             inputs = objective_of(spec).check(job)
         if place is not None and (inputs is not None or artifacts is not None):
             Artifacts(place).check()
-        store = open_study(spec, url, invocation, notify=_warn)
+        store = open_study(spec, url, invocation, notify=warn)
         if place is not None:
             refuse_other_artifacts(spec.name, store.record_once("artifacts", place), place)
         if execution.retry_failed:
             store.retry_failed()
         if inputs:
-            _warn(check_same_inputs(spec.name, store, inputs))
+            warn(check_same_inputs(spec.name, store, inputs))
         stop = opened.enter_context(stop_on_signals())
         row = opened.enter_context(recorded_sweep(store, stop, execution.max_failed))
         study = OpenStudy(job, store)
@@ -120,7 +119,7 @@ def sweep(
         supervisor = Supervisor(work, engine, execution.max_failed, wait=execution.wait)
         if runs:
             if inputs is not None:
-                _warn(objective_of(spec).prepare(study))
+                warn(objective_of(spec).prepare(study))
             engine.lead(supervisor.run)
             if not stop.requested() and (place or job.checkpoints.exists()):
                 retry_lost(partial(objective_of(spec).restore, study))
@@ -164,8 +163,3 @@ def _result(
         too_many_failed=supervisor.too_many_failed,
         keeps_models=study.spec.keeps_models,
     )
-
-
-def _warn(text: str) -> None:
-    if text:
-        print_text(f"mtdlab: {text}", file=sys.stderr)

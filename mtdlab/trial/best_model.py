@@ -24,7 +24,7 @@ from mtdlab.files import replace_folder
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store import Claim, SavedModel, Store
 from mtdlab.store.claims import MOST_DEATHS
-from mtdlab.terminal import print_text
+from mtdlab.terminal import print_text, warn
 from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.loop import Outcome
@@ -162,4 +162,4 @@ def publish_left_models(study: OpenStudy) -> None:
             if shared is not None:
                 shared.remove()
     except ArtifactsError as error:
-        print_text(f"mtdlab: {error}; the next sweep tries it again", file=sys.stderr)
+        warn(f"{error}; the next sweep tries it again")

@@ -1,7 +1,6 @@
 """mtdlab's own trainer as the objective of a study: trials of its methods, with models kept."""
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from mtdlab.settings import RunSettings
 from mtdlab.settings.tasks import published_tasks
 from mtdlab.store import Result
 from mtdlab.store.rules import VERSIONS
-from mtdlab.terminal import print_text
+from mtdlab.terminal import warn
 from mtdlab.training.export import check_model_folder
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import start, train
@@ -58,7 +57,7 @@ class Trainer(Objective):
             )
             digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
         for warning in data_warnings(spec):
-            print_text(f"mtdlab: {warning}", file=sys.stderr)
+            warn(warning)
         packages = packages_of(*job.spec.methods)
         return digests | {VERSIONS: machine(packages).all_versions}
 
