@@ -14,14 +14,13 @@ import pandas as pd
 from mtdlab.analysis.data.cells import Bounds, TableError, is_missing_cell, read_numbers
 from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TAKEN_NAMES, TRIAL_COLUMNS
-from mtdlab.analysis.data.tasks import DEV, TASKS
+from mtdlab.analysis.data.tasks import TASK_COLUMNS
 from mtdlab.analysis.measures.trace import NOTATION, PARTS
 
 STATE_NAMES = ("state", "status")
 """Names of the column of states: mtdlab's, that of Optuna and W&B, and MLflow's."""
 SETTING_NAMES = (*NOTATION, "queue_slice")
 ENVIRONMENT = (*(name for name in ENVIRONMENT_COLUMNS if name != "number"), "versions")
-TASK_COLUMNS = (*TASKS, DEV)
 _READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASK_COLUMNS, "note", "run")
 _SEEDS = ("seed", "random_seed", "random_state", "rng_seed", "manual_seed")
 _MOST_LISTED = 40

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+BUILT_IN = "builtin"
+"""The name of the data set, and of its encoder, that come with mtdlab."""
 BeyondRun = Literal["leave-out", "keep"]
 BEYOND_RUN: BeyondRun = "leave-out"
 """Whether levels of MTD beyond the run take part in the verdict."""

@@ -7,10 +7,10 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from mtdlab.analysis.data.defaults import BUILT_IN as BUILT_IN
+
 Whole = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-BUILT_IN = "builtin"
-"""The name of the data set, and of its encoder, that come with mtdlab."""
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,12 @@ from mtdlab.analysis.data.cells import (
     read_numbers,
     refuse_first,
 )
-from mtdlab.analysis.data.columns import (
-    ENVIRONMENT,
-    SETTING_NAMES,
-    TASK_COLUMNS,
-    RunTable,
-    find_columns,
-)
+from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
 from mtdlab.analysis.data.defaults import BEYOND_RUN, Reading, Scale
 from mtdlab.analysis.data.frames import TAKEN_NAMES, TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs
-from mtdlab.analysis.data.tasks import is_loss
+from mtdlab.analysis.data.tasks import TASK_COLUMNS, is_loss
 from mtdlab.analysis.measures.trace import COMPONENTS, NOTATION, PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]

@@ -2,7 +2,7 @@
 
 import re
 
-from mtdlab.analysis.data.environment import BUILT_IN
+from mtdlab.analysis.data.defaults import BUILT_IN
 
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSB", "SICKR")
 """The tasks of semantic similarity, scored by Spearman's correlation."""
@@ -11,6 +11,8 @@ TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 TASKS = (*STS, *TRANSFER)
 DEV = "sts_dev"
 """The score on the dev pairs."""
+TASK_COLUMNS = (*TASKS, DEV)
+"""The columns of scores that a table of runs may have."""
 LAST = "last"
 """The value of `select_on` with which nothing is selected: the last step's weights are scored."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 import yaml
 
+from mtdlab.analysis.data.defaults import BUILT_IN
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.api.report import check_name
 from mtdlab.commands import options as opt
@@ -19,7 +20,6 @@ from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.methods import registry
-from mtdlab.settings.tasks import BUILTIN
 from mtdlab.terminal import print_text, printable
 
 MOST_SEEDS = 1_000
@@ -85,13 +85,13 @@ def write_study(
     """
     encoder, corpus, varies_method = inputs["encoder"], inputs["corpus"], "method" in vary
     trainer: dict[str, Any] = {"encoder": encoder}
-    if not (encoder == BUILTIN or varies_method):
+    if not (encoder == BUILT_IN or varies_method):
         # here, as in parse_varied; methods have poolings of their own
         from mtdlab.encoders.folders import declared_pooling
 
         trainer["pooling"] = declared_pooling(encoder) or "cls"
     trainer |= {**inputs, "batch_size": 64} | ({} if varies_method else {"queue_size": 512})
-    trainer |= SETTINGS[encoder == BUILTIN]
+    trainer |= SETTINGS[encoder == BUILT_IN]
     question = (
         f"How does the score of encoder {encoder}, trained on corpus {corpus}, depend on "
         f"{' and '.join(vary)}?"
@@ -203,7 +203,7 @@ def init(
         path, text = _ask(name, out)
     else:
         missing = _describe_missing(path, inputs)
-        written = {key: _absolute(source or BUILTIN, path) for key, source in inputs.items()}
+        written = {key: _absolute(source or BUILT_IN, path) for key, source in inputs.items()}
         varied = parse_varied(vary or [_DEFAULT_VARIED])
         text = write_study(chosen, written, varied, seeds or _DEFAULT_SEEDS)
     _write(path, text, missing, as_json)
@@ -273,7 +273,7 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
     name = name or _prompt("Name of the study", _DEFAULT_NAME, partial(_free_name, out=out))
     path = out or Path(f"{name}.yaml")
     inputs = {
-        setting: _prompt(question, BUILTIN, partial(_present, setting, path))
+        setting: _prompt(question, BUILT_IN, partial(_present, setting, path))
         for setting, question in _QUESTIONS.items()
     }
     print_text(

@@ -8,9 +8,10 @@ dev data ends in `:dev`.
 
 from pathlib import PurePath
 
+from mtdlab.analysis.data.defaults import BUILT_IN
 from mtdlab.analysis.data.tasks import LAST, STS, TASKS, TRANSFER
 
-BUILTIN = "builtin"
+BUILTIN = BUILT_IN
 KNOWN = (*TASKS, BUILTIN)
 """The tasks of graded pairs and labels in the order of SimCSE's tables; `builtin` needs no data."""
 PAIR_SCORES = ("sts_dev", "sts_test")
