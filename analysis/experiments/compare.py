@@ -20,11 +20,7 @@ from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from mtdlab.analysis.inference.intervals import Estimate, estimate, summarise
-from mtdlab.analysis.inference.pairing import (
-    cell_covariance,
-    complete_block,
-    summarise_scores,
-)
+from mtdlab.analysis.inference.pairing import cell_covariance, complete_block, summarise_scores
 from mtdlab.analysis.inference.shapes import compare_columns
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.statistics.training import can_collapse

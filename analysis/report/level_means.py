@@ -4,18 +4,8 @@ from pathlib import Path
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import format_mtd
-from mtdlab.analysis.inference.level_means import (
-    PUBLISHED,
-    LevelMeans,
-    MeansVerdict,
-    judge_means,
-)
-from mtdlab.analysis.inference.verdict import (
-    Verdict,
-    answer_shape,
-    describe_certainty,
-    format_p,
-)
+from mtdlab.analysis.inference.level_means import PUBLISHED, LevelMeans, MeansVerdict, judge_means
+from mtdlab.analysis.inference.verdict import Verdict, answer_shape, describe_certainty, format_p
 from mtdlab.analysis.report.cells import clean, describe_curve, make_table
 from mtdlab.analysis.report.findings import find_effect
 from mtdlab.analysis.report.page import BasePage, Headline, NextStep, Recommendation, Status

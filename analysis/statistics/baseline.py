@@ -23,10 +23,7 @@ from mtdlab.analysis.inference.pairing import (
 )
 from mtdlab.analysis.inference.simultaneous import Families, compare_own
 from mtdlab.analysis.measures import Floats
-from mtdlab.analysis.statistics.configurations import (
-    name_configuration,
-    rank_configurations,
-)
+from mtdlab.analysis.statistics.configurations import name_configuration, rank_configurations
 
 _OWN = -1
 """The column of the baseline, beside the numbers of the configurations."""

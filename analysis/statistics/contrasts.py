@@ -12,12 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.frames import Settings, StudyFrames
-from mtdlab.analysis.data.runs import (
-    CONFIGURATION,
-    completed_runs,
-    is_missing,
-    varied_settings,
-)
+from mtdlab.analysis.data.runs import CONFIGURATION, completed_runs, is_missing, varied_settings
 from mtdlab.analysis.inference.best import BestVerdict, number_configurations
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate, estimate
 from mtdlab.analysis.inference.pairing import (

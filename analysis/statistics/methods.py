@@ -15,11 +15,7 @@ from mtdlab.analysis.inference.best import (
 )
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.shapes import highest_column
-from mtdlab.analysis.statistics.configurations import (
-    COLUMNS,
-    compare_groups,
-    differences_to_best,
-)
+from mtdlab.analysis.statistics.configurations import COLUMNS, compare_groups, differences_to_best
 from mtdlab.analysis.statistics.curves import effective_rank
 
 _VALUES = [*MEAN, *DIFFERENCE]

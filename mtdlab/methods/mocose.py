@@ -14,13 +14,7 @@ from torch import Tensor, nn
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout, evaluation_mode
 from mtdlab.methods.base import Method, Step, Tokens, Transformer, View
-from mtdlab.methods.heads import (
-    Branch,
-    copy_pooler,
-    embedding_block,
-    initialise_heads,
-    predictor,
-)
+from mtdlab.methods.heads import Branch, copy_pooler, embedding_block, initialise_heads, predictor
 from mtdlab.methods.losses import info_nce, unit
 from mtdlab.methods.mocose_settings import MoCoSESettings, parse_slices
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
