@@ -129,8 +129,7 @@ def leave_out(
     Runs without an MTD stay; without a column that the rule needs nothing is left out.
     """
     beyond = find_beyond(list_rows(runs), beyond_run)
-    levels = levels_of(runs)
-    return runs[~levels.isin(beyond)], beyond
+    return runs[~levels_of(runs).isin(beyond)], beyond
 
 
 def describe_left_out(beyond: Sequence[float]) -> str:

@@ -39,7 +39,7 @@ from mtdlab.analysis.measures import Floats
 
 _LEAST_VARIANCE = 1e-24
 _LEAST_FREEDOM = 1e-6
-KNOWN_FREEDOM = 1e9
+KNOWN = 1e9
 """The degrees of freedom of a known standard error."""
 _DEGREE = 2
 _DRAWN_VALUES, _DRAWS = 2_000_000, (200, 5_000)
@@ -363,10 +363,8 @@ class KnownErrors:
 
     def compare(self, fit: Fit, contrasts: Contrasts) -> "ContrastEstimates":
         variance = fit.variances @ contrasts.squares.T
-        known = [(variance, np.full_like(variance, KNOWN_FREEDOM))]
-        return ContrastEstimates.of(
-            fit.effects @ contrasts.rows.T, known, np.zeros(1), KNOWN_FREEDOM
-        )
+        known = [(variance, np.full_like(variance, KNOWN))]
+        return ContrastEstimates.of(fit.effects @ contrasts.rows.T, known, np.zeros(1), KNOWN)
 
 
 def pieces_of(draws: int, cells: int) -> list[int]:

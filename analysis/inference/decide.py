@@ -11,7 +11,7 @@ import fcntl
 import math
 import os
 from collections import ChainMap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,6 @@ from pydantic.dataclasses import dataclass as checked
 from scipy import special
 
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.intervals import Estimate
@@ -122,9 +121,12 @@ def decide(
         comparison = find_comparison(kept, terms, *names, study.alpha)
         comparison.look(dict(zip(differences.index.tolist(), differences.tolist(), strict=True)))
         looks = _find_looks(study, comparison if session else None)
-        difference = _estimate(new, old, study.items, looks.nominal())
-        if difference.mean != 0 and np.ptp(differences) < _ALIKE:
-            difference = Estimate(difference.mean)
+        low, high = (
+            estimate_difference(new, old, [study.items] * 2, 1 - 2 * p_value)
+            for p_value in looks.nominal()
+        )
+        is_alike = low.mean != 0 and np.ptp(differences) < _ALIKE
+        difference = Estimate(low.mean) if is_alike else Estimate(low.mean, low.low, high.high)
         answer = _find_answer(difference, margin)
         if answer == "keep":
             comparison.kept_at = comparison.kept_at or len(kept)
@@ -177,14 +179,6 @@ def _find_looks(study: StudyFrames, kept: "SessionComparison | None") -> _Looks:
     if kept is None:
         return _Looks(planned, past, study.alpha, study.alpha)
     return _Looks(planned, past or tuple(accumulate(map(len, kept.seen))), kept.level, study.alpha)
-
-
-def _estimate(
-    new: pd.DataFrame, old: pd.DataFrame, items: ItemScores | None, nominal: Iterable[float]
-) -> Estimate:
-    """The difference, with a lower and an upper bound at one-sided p values of their own."""
-    low, high = (estimate_difference(new, old, [items] * 2, 1 - 2 * p_value) for p_value in nominal)
-    return Estimate(low.mean, low.low, high.high)
 
 
 def _find_answer(difference: Estimate, margin: float) -> Answer:

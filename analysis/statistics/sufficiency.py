@@ -28,7 +28,7 @@ from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
-from mtdlab.analysis.inference.blocks import KNOWN_FREEDOM, Blocks, parts_of
+from mtdlab.analysis.inference.blocks import KNOWN, Blocks, parts_of
 from mtdlab.analysis.inference.intervals import Estimate, estimate, share_level
 from mtdlab.analysis.inference.pairing import cell_covariance, natural_spline
 from mtdlab.analysis.measures import Floats
@@ -194,10 +194,8 @@ def _anova_type(
         upper = expected**2 / ((estimated + known) ** 2).sum(axis=(-2, -1))
         freedom = lower(of_seeds**2 / (estimated**2).sum(axis=(-2, -1)))
         larger = freedom * (expected / of_seeds) ** 2 / (1 + 4 / freedom)
-        freedom = np.where(of_seeds > 0, np.maximum(freedom, larger), KNOWN_FREEDOM)
-        p_value = scipy.special.fdtrc(
-            upper, np.minimum(freedom, KNOWN_FREEDOM), observed / expected
-        )
+        freedom = np.where(of_seeds > 0, np.maximum(freedom, larger), KNOWN)
+        p_value = scipy.special.fdtrc(upper, np.minimum(freedom, KNOWN), observed / expected)
     return np.where(expected > 0, p_value, np.where(observed > _RANK, 0.0, 1.0))
 
 

@@ -104,11 +104,10 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
     with stop_on_signals() as stop, progress_bar(counts=True) as bar:
         task = bar.add_task("loading", total=settings.steps)
         inputs = load_inputs(settings)
-        warnings = [f"task {name}: {text}" for name, text in inputs.suite.shortfalls.items()]
+        for name, text in inputs.suite.shortfalls.items():
+            warn(f"task {name}: {text}")
         if settings.select_on == "sts_average":
-            warnings.append(warn_of_missing_sets(settings.evaluation))
-        for warning in warnings:
-            warn(warning)
+            warn(warn_of_missing_sets(settings.evaluation))
         bar.reset(task, description="training")
 
         def on_step(step: int, evaluation: "Evaluation | None") -> None:

@@ -1,8 +1,9 @@
 """Arguments and options of several commands, and their shell completion."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,27 +44,17 @@ StudyFile = Annotated[
         "(mtdlab init --list).",
     ),
 ]
-StudyName = Annotated[
-    str,
-    typer.Argument(
-        metavar="STUDY",
-        autocompletion=complete_study,
-        help="Name of a study in the database (mtdlab studies).",
-    ),
-]
+_STUDY: Mapping[str, Any] = {
+    "metavar": "STUDY",
+    "autocompletion": complete_study,
+    "help": "Name of a study in the database (mtdlab studies).",
+}
+StudyName = Annotated[str, typer.Argument(**_STUDY)]
+StudyOption = Annotated[str, typer.Option("--study", **_STUDY)]
 Storage = Annotated[
     str | None,
     typer.Option(
         help="Database URL or SQLite file. Default: MTDLAB_STORAGE, OPTUNA_STORAGE, mtdlab.db."
-    ),
-]
-StudyOption = Annotated[
-    str,
-    typer.Option(
-        "--study",
-        metavar="STUDY",
-        autocompletion=complete_study,
-        help="Name of a study in the database (mtdlab studies).",
     ),
 ]
 Profile = Annotated[

@@ -21,11 +21,7 @@ class HistorySettings(TrainerSettings):
         "before pre-training",
     )
     queue_size: Count = setting(
-        512,
-        NOTATION["queue_size"].description,
-        symbol="K",
-        unit="keys",
-        relative_to="batch_size",
+        512, NOTATION["queue_size"].description, symbol="K", unit="keys", relative_to="batch_size"
     )
 
     def check(self) -> None:
