@@ -33,7 +33,7 @@ def main(source: str, target: str) -> None:
     sums: defaultdict[str, float] = defaultdict(float)
     for name, _, seconds in rows:
         sums[name] += seconds
-    for name in sorted(sums, key=lambda each: -sums[each]):
+    for name in sorted(sums, key=lambda name: -sums[name]):
         print(f"{sums[name]:9.1f} s  {name}")
     print(f"{sum(sums.values()):9.1f} s  {len(rows)} tests")
 

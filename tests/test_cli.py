@@ -198,7 +198,7 @@ def test_the_plan_shows_every_setting_by_its_mtd(run: Command) -> None:
 def test_the_plan_says_what_a_study_costs_or_why_not(run: Command) -> None:
     printed = run("plan studies/mtd.yaml").stdout.splitlines()
     # that a trial evaluates longer than it trains, which depends on the machine
-    lines = [each for each in printed if not each.startswith("warning a trial evaluates for")]
+    lines = [line for line in printed if not line.startswith("warning a trial evaluates for")]
     *table, count = lines[: 1 + next(at for at, line in enumerate(lines) if "4 trials" in line)]
     text = " ".join(" ".join(lines[len(table) + 1 : -4]).split())
     lasting, memory, disk, encoder = lines[-4:]

@@ -43,7 +43,7 @@ def glossary() -> dict[str, str]:
 
 def words_in(text: str, *words: str) -> list[str]:
     """Where one of `words` stands in a text, in any case, in one line or two, or in the plural."""
-    spaced = (r"[\s#|]+".join(map(re.escape, each.split())) for each in words)
+    spaced = (r"[\s#|]+".join(map(re.escape, word.split())) for word in words)
     pattern = rf"(?<![\w-])(?:{'|'.join(spaced)})s?(?![\w-])"
     return re.findall(pattern, text, re.IGNORECASE)
 

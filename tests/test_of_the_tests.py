@@ -157,8 +157,8 @@ def bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
         elif isinstance(node, ast.Call) and name_of(node.func) == "append":
             yield name_of(node.func.value), node.args[0]
         elif isinstance(node, ast.FunctionDef):
-            returned = (each for each in ast.walk(node) if isinstance(each, ast.Return))
-            yield from ((node.name, each.value) for each in returned if each.value)
+            returned = (found for found in ast.walk(node) if isinstance(found, ast.Return))
+            yield from ((node.name, found.value) for found in returned if found.value)
 
 
 def is_duration(value: ast.AST, clocks: Clocks) -> bool:
@@ -167,6 +167,6 @@ def is_duration(value: ast.AST, clocks: Clocks) -> bool:
         if name_of(part) in clocks.differences:
             return True
         is_difference = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub)
-        if is_difference and any(name_of(each) in clocks.readings for each in ast.walk(part)):
+        if is_difference and any(name_of(inner) in clocks.readings for inner in ast.walk(part)):
             return True
     return False

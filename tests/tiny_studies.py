@@ -28,7 +28,7 @@ TinyStudy = Callable[..., StudySpec]
 
 
 def present(given: dict[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in given.items() if each is not None}
+    return {key: value for key, value in given.items() if value is not None}
 
 
 @pytest.fixture(autouse=True)

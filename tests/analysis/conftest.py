@@ -233,7 +233,7 @@ def open_page(browser: "Browser", plain_page: "Page") -> Iterator[OpenPage]:
     listening: list[tuple[Page, str, Callable[[Any], None]]] = []
 
     def listen(page: "Page", event: str, text_of: Callable[[Any], str], seen: list[str]) -> None:
-        listening.append((page, event, lambda each: seen.append(text_of(each))))
+        listening.append((page, event, lambda value: seen.append(text_of(value))))
         page.on(*listening[-1][1:])
 
     def opened(

@@ -52,8 +52,8 @@ COLUMNS = (
 
 def write_pairs(path: Path) -> None:
     """4,096 pairs of a sentence and its paraphrase, of about ten words each."""
-    people, verbs = [f"person {each}" for each in range(16)], ("runs", "sleeps", "eats", "waits")
-    places, hours = [f"house {each}" for each in range(16)], ("dawn", "noon", "dusk", "night")
+    people, verbs = [f"person {at}" for at in range(16)], ("runs", "sleeps", "eats", "waits")
+    places, hours = [f"house {at}" for at in range(16)], ("dawn", "noon", "dusk", "night")
     lines = [
         f"{who} {verb} in the {place} of the town at {hour}\tat {hour}, in {place}, {who} {verb}"
         for who in people
@@ -91,7 +91,7 @@ def recorded(folder: Path) -> tuple[float, float]:
 def compare(name: str, precision: str) -> list[list[str]]:
     """A row for each of the two calls of `plan`."""
     file, changes = CUT[name]
-    sets = [f"--set={each}" for each in (*changes, f"trainer.precision={precision}")]
+    sets = [f"--set={change}" for change in (*changes, f"trainer.precision={precision}")]
     with TemporaryDirectory(prefix="mtdlab-bench-") as place:
         folder = Path(place)
         write_pairs(folder / PAIRS)

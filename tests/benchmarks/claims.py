@@ -57,7 +57,7 @@ def measure(spec: StudySpec, url: str) -> dict[str, float]:
             last = now
 
         run_trial(spec, store, lap)
-    return {part: median(each) for part, each in seconds.items()}
+    return {part: median(times) for part, times in seconds.items()}
 
 
 @contextmanager
@@ -83,5 +83,5 @@ if __name__ == "__main__":
     for recorded in (len(LEVELS) * 2, *COUNTS):
         with tempfile.TemporaryDirectory() as name, database(given, Path(name)) as place:
             parts = measure(write_study(Path(name), recorded), place)
-            printed = ", ".join(f"{part} {each * 1e3:.1f} ms" for part, each in parts.items())
+            printed = ", ".join(f"{part} {time * 1e3:.1f} ms" for part, time in parts.items())
             print(f"{recorded - TRIALS:7,d} recorded: {printed}", flush=True)

@@ -96,6 +96,6 @@ def measure(engine: object, workers: int, trials: int) -> float:
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    for each in (sweep, separate, dask):
-        rates = [f"{measure(each, workers, count):7.0f}" for workers in WORKERS]
-        print(f"{each.__name__:9}", *rates, flush=True)
+    for engine in (sweep, separate, dask):
+        rates = [f"{measure(engine, workers, count):7.0f}" for workers in WORKERS]
+        print(f"{engine.__name__:9}", *rates, flush=True)

@@ -136,7 +136,7 @@ def make(folder: Path, trials: int) -> None:
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for count in [int(each) for each in sys.argv[1:]] or COUNTS:
+    for count in [int(argument) for argument in sys.argv[1:]] or COUNTS:
         with tempfile.TemporaryDirectory() as name:
             place = Path(name)
             # the peak memory of a command would count that of the process that starts it

@@ -114,7 +114,7 @@ def main() -> None:
     seconds = measure(given.corpus, given.length, given.batch, given.steps)
     print(f"L {given.length}, N {given.batch}, {given.steps} steps each")
     for at, kind in enumerate(("duration", "processor time")):
-        show(kind, *([each[at] for each in seconds[name]] for name in ("simcse", "hicl")))
+        show(kind, *([times[at] for times in seconds[name]] for name in ("simcse", "hicl")))
 
 
 if __name__ == "__main__":

@@ -56,11 +56,11 @@ def test_every_word_is_known(tokenizer):
     texts = builtin_sentences() + [text for pair in pairs for text in pair[:2]]
     words = sorted({word for text in texts for word in text.split()})
     ids = dict(zip(words, tokenizer(words, add_special_tokens=False)["input_ids"], strict=True))
-    assert tokenizer.unk_token_id not in {each for of_word in ids.values() for each in of_word}
+    assert tokenizer.unk_token_id not in {token for of_word in ids.values() for token in of_word}
     # with [CLS] and [SEP]
     assert max(2 + sum(len(ids[word]) for word in text.split()) for text in texts) <= 32
     [row] = tokenizer(texts[:1])["input_ids"]
-    assert row[1:-1] == [each for word in texts[0].split() for each in ids[word]]
+    assert row[1:-1] == [token for word in texts[0].split() for token in ids[word]]
 
 
 def test_masked_words_are_predicted_from_the_rest(model, tokenizer):

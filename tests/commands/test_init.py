@@ -111,7 +111,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Gives these answers to the questions of a terminal."""
 
     def answered(*answers: str) -> None:
-        typed = io.StringIO("".join(f"{each}\n" for each in answers))
+        typed = io.StringIO("".join(f"{answer}\n" for answer in answers))
         monkeypatch.setattr(sys, "stdin", typed)
         for stream in (sys.stdin, sys.stdout):
             monkeypatch.setattr(stream, "isatty", lambda: True)
@@ -171,7 +171,7 @@ def test_the_pooling_of_a_new_study_is_the_encoders(
     command("init mean --encoder encoder")
     command("init both --encoder encoder --vary method=mocose,consert")
     studies = [read_study(tmp_path / f"{name}.yaml") for name in ("plain", "mean", "both")]
-    assert [each.trainer.get("pooling") for each in studies] == ["cls", "mean", None]
+    assert [study.trainer.get("pooling") for study in studies] == ["cls", "mean", None]
     assert [studies[2].fixed(method).pooling for method in studies[2].methods] == ["mean", "last2"]
 
 

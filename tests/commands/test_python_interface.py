@@ -50,7 +50,7 @@ def _types() -> dict[str, typing.Any]:
     from mtdlab.sweep.run import SweepResult
 
     kinds = (Study, StudyFrames, MultiStudyReport, Report, SweepResult, pd.DataFrame)
-    return {each.__name__: each for each in kinds}
+    return {kind.__name__: kind for kind in kinds}
 
 
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")

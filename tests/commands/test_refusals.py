@@ -51,7 +51,7 @@ def test_a_page_that_cannot_be_written_is_a_sentence(
     (tmp_path / "file").write_text("no folder")
     printed = command(f"report tiny --storage {recorded.storage} --out {out}", code=2)
     assert f"--out {out}: the page cannot be written (" in printed.stderr
-    assert any(each in printed.stderr for each in reason.split("|")), printed.stderr
+    assert any(text in printed.stderr for text in reason.split("|")), printed.stderr
     assert (tmp_path / "file").read_text() == "no folder"
 
 

@@ -43,7 +43,7 @@ def test_a_study_shows_question_state_failures_and_the_next_command(
     assert (twin["state"], twin["complete"], twin["fail"]) == ("complete", 2, 2)
     assert twin["varied"] == {"learning_rate": [0.001, 1e18]}
     assert (twin["best"]["trial"], twin["best"]["mtd"]) == (best.number, 6)
-    assert [each["trial"] for each in twin["failed"]] == [1, 3]
+    assert [trial["trial"] for trial in twin["failed"]] == [1, 3]
     assert twin["verdict"]["verdict"] == "inconclusive"
     assert twin["model"] == f"{recorded.models}/tiny"
     assert twin["next"] == ["mtdlab sweep FILE --retry-failed", report]

@@ -66,7 +66,7 @@ def test_a_complete_sweep_names_the_best_trial_its_model_and_the_report(tmp_path
 def test_another_trials_model_is_not_named(tmp_path: Path) -> None:
     saved_model(tmp_path, 3)
     assert summary_fields(RESULT, tmp_path, SWEEP)["model"] is None
-    [line] = [each for each in summary_lines(RESULT, tmp_path, SWEEP) if each.startswith("model")]
+    [line] = [line for line in summary_lines(RESULT, tmp_path, SWEEP) if line.startswith("model")]
     absent = "another machine has it, or it could not be saved"
     assert line == f"model: not in {tmp_path / 'a'}: {absent}"
     saved = replace(RESULT, model=SavedModel(7, platform.node(), str(tmp_path / "a")))

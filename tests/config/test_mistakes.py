@@ -56,13 +56,13 @@ def refused(read: Callable[[], object]) -> list[str]:
     """The single mistakes, without the caret."""
     with pytest.raises(SpecError, match=": ") as caught:
         read()
-    return [str(each).splitlines()[0] for each in caught.value.mistakes]
+    return [str(mistake).splitlines()[0] for mistake in caught.value.mistakes]
 
 
 def test_every_mistake_of_a_file_is_reported_at_its_place(read: Read, path: Path) -> None:
     with pytest.raises(SpecError, match=f"^17 mistakes in {re.escape(str(path))}\n") as caught:
         read(MANY)
-    found = [str(each).splitlines()[0] for each in caught.value.mistakes]
+    found = [str(mistake).splitlines()[0] for mistake in caught.value.mistakes]
     starts = [f"{path}:{start}" for start in EXPECTED]
     assert [line[: len(start)] for line, start in zip(found, starts, strict=True)] == starts
     assert str(caught.value).count("^") == 17

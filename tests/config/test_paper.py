@@ -57,35 +57,39 @@ def test_the_papers_settings(name: str) -> None:
     spec = read(name)
     assert spec.metric == "sts_average"
     large = name == "figure13-mtd-large"
-    for each in settings_of(spec):
-        assert each.encoder == ("bert-large-uncased" if large else "bert-base-uncased")
-        assert each.learning_rate == (1e-5 if large else 3e-5)
-        assert (each.weight_decay, each.temperature, each.max_length) == (1e-6, 0.05, 32)
+    for settings in settings_of(spec):
+        assert settings.encoder == ("bert-large-uncased" if large else "bert-base-uncased")
+        assert settings.learning_rate == (1e-5 if large else 3e-5)
+        assert (settings.weight_decay, settings.temperature, settings.max_length) == (
+            1e-6,
+            0.05,
+            32,
+        )
         if "batch_size" not in spec.search:
             # one epoch of a million sentences
-            assert abs(each.steps * each.batch_size - 10**6) <= each.batch_size
-        assert each.select_on == "dev"
+            assert abs(settings.steps * settings.batch_size - 10**6) <= settings.batch_size
+        assert settings.select_on == "dev"
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_small_study_needs_nothing_but_the_package(name: str) -> None:
     spec = read(name, "small")
     assert spec.metric == "sts_test"
-    for each in settings_of(spec):
-        assert (each.encoder, each.corpus, each.evaluation) == ("builtin",) * 3
-        assert each.tasks == ""
-        assert 1e-3 <= each.learning_rate <= 2e-3
-        assert 120 <= each.steps <= 250
+    for settings in settings_of(spec):
+        assert (settings.encoder, settings.corpus, settings.evaluation) == ("builtin",) * 3
+        assert settings.tasks == ""
+        assert 1e-3 <= settings.learning_rate <= 2e-3
+        assert 120 <= settings.steps <= 250
         for needs_a_model in ("synonyms", "paraphrase", "translation"):
-            assert needs_a_model not in each.augmentation
+            assert needs_a_model not in settings.augmentation
 
 
 def test_all_small_studies_together_fit_into_a_coffee_break() -> None:
     """In trials of 200 steps of 64 sentences, of which two cores do about ten a minute."""
     cost = sum(
-        each.steps * each.batch_size / (200 * 64) * len(spec.seeds)
+        settings.steps * settings.batch_size / (200 * 64) * len(spec.seeds)
         for spec in (read(name, "small") for name in SIZES)
-        for each in settings_of(spec)
+        for settings in settings_of(spec)
     )
     assert 100 < cost < 300
 
@@ -101,41 +105,41 @@ def test_all_small_studies_together_fit_into_a_coffee_break() -> None:
 )
 def test_values_are_those_of_the_table(study: str, setting: str) -> None:
     expected = {float(value) for value in column(study.replace("-", "_"), setting)}
-    assert {float(getattr(each, setting)) for each in settings_of(read(study))} == expected
+    assert {float(getattr(settings, setting)) for settings in settings_of(read(study))} == expected
 
 
 def test_heads_queues_and_slices_are_those_of_their_tables() -> None:
     numbers = [column("table4_heads", f"{head}_layers") for head in ("projection", "prediction")]
     fours = settings_of(read("table4-heads"))
-    found = {(each.projection_layers, each.prediction_layers) for each in fours}
+    found = {(four.projection_layers, four.prediction_layers) for four in fours}
     assert found == {(int(first), int(second)) for first, second in zip(*numbers, strict=True)}
 
     sevens = [
-        (each.queue_size, each.initial_queue_size / each.queue_size)
-        for each in settings_of(read("table7-initial-queue"))
+        (seven.queue_size, seven.initial_queue_size / seven.queue_size)
+        for seven in settings_of(read("table7-initial-queue"))
     ]
     assert sorted(sevens) == [
         (size, share) for size in (128, 256, 512, 1024, 4096) for share in (0, 0.25, 0.5, 1)
     ]
 
     eights = settings_of(read("table8-queue-slices"))
-    written = [each.queue_slice.replace(",", " and ") for each in eights]
+    written = [eight.queue_slice.replace(",", " and ") for eight in eights]
     assert written == column("table8_queue_slices", "positions_used")
-    sizes = {(each.queue_size, each.initial_queue_size, each.batch_size) for each in eights}
-    assert (sizes, {each.ema_decay for each in eights}) == ({(1024, 128, 256)}, {0.85})
+    sizes = {(eight.queue_size, eight.initial_queue_size, eight.batch_size) for eight in eights}
+    assert (sizes, {eight.ema_decay for eight in eights}) == ({(1024, 128, 256)}, {0.85})
 
 
 def test_a_small_queue_is_cut_where_the_tables_is() -> None:
     def shares(profile: str | None) -> list[list[float]]:
         return [
             [
-                float(edge) / each.queue_size
-                for part in each.queue_slice.split(",")
+                float(edge) / settings.queue_size
+                for part in settings.queue_slice.split(",")
                 for edge in part.split("-")
             ]
-            if each.queue_slice != "all"
+            if settings.queue_slice != "all"
             else []
-            for each in settings_of(read("table8-queue-slices", profile))
+            for settings in settings_of(read("table8-queue-slices", profile))
         ]
 
     assert shares("small") == shares("minilm") == shares(None)
@@ -151,20 +155,20 @@ def test_the_nine_distances_of_figure_2_at_every_batch_size(
     expected = sorted(float(value) for value in column("figure2_mtd", "mtd"))
     found = settings_of(read("figure2-mtd", profile))
     for size in sizes:
-        distances = sorted(each.mtd for each in found if each.batch_size == size)
+        distances = sorted(settings.mtd for settings in found if settings.batch_size == size)
         assert distances == pytest.approx(expected, abs=1e-3)
-    assert {each.batch_size for each in found} == sizes
+    assert {settings.batch_size for settings in found} == sizes
 
 
 def test_augmentations_are_the_ten_rows_of_table_5() -> None:
     fives = settings_of(read("table5-augmentation"))
-    found = {(each.fgsm_epsilon, each.augmentation) for each in fives}
+    found = {(five.fgsm_epsilon, five.augmentation) for five in fives}
     assert len(found) == len(column("table5_augmentation", "average"))
     assert {augmentation for epsilon, augmentation in found if epsilon} == {"none"}
 
 
 def test_the_large_encoder_is_tried_at_its_published_optimum() -> None:
-    distances = [each.mtd for each in settings_of(read("figure13-mtd-large"))]
+    distances = [settings.mtd for settings in settings_of(read("figure13-mtd-large"))]
     assert min(abs(distance - 22.667) for distance in distances) < 1e-3
     assert (min(distances), max(distances)) == pytest.approx((5, 38.667), abs=1e-3)
 
@@ -172,13 +176,13 @@ def test_the_large_encoder_is_tried_at_its_published_optimum() -> None:
 def test_simcse_has_no_mtd_and_clusters_go_from_0_to_20() -> None:
     [simcse] = settings_of(read("figure7-simcse"))
     assert (simcse.method, simcse.mtd) == ("simcse", None)
-    clusters = [each.queue_clusters for each in settings_of(read("slides-queue-clusters"))]
+    clusters = [settings.queue_clusters for settings in settings_of(read("slides-queue-clusters"))]
     assert clusters == [0, 1, 5, 10, 15, 20]
 
 
 def test_the_collapse_is_looked_for_with_the_queue_alone() -> None:
     found = [
-        (each.ema_decay, each.prediction_layers, each.in_batch_negatives)
-        for each in settings_of(read("figure5-collapse"))
+        (settings.ema_decay, settings.prediction_layers, settings.in_batch_negatives)
+        for settings in settings_of(read("figure5-collapse"))
     ]
     assert found == [(0, 0, False), (0, 2, False), (0.85, 0, False), (0.85, 2, False)]

@@ -98,7 +98,7 @@ def test_folders_of_datasets_and_of_augmentations_are_found_too(
     spec = parse_study("a", text, folder=beside)
     assert resolve_paths(spec.fixed(), spec.places).corpus == f"dataset:{beside / 'saved'}#column"
     written = ("typos:0.1+synonyms:model", "back-translation:model,other", "none")
-    assert [locate_augmentation(each, Places(beside)) for each in written] == [
+    assert [locate_augmentation(name, Places(beside)) for name in written] == [
         f"typos:0.1+synonyms:{beside / 'model'}",
         f"back-translation:{beside / 'model'},other",
         "none",

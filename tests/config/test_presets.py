@@ -116,7 +116,7 @@ def test_what_simcse_does_not_have_is_refused(given: dict[str, Any], read: Read)
 
 def test_a_preset_in_a_file_and_in_an_override(read: Read) -> None:
     spec = read("study: a\ntrainer: {preset: published-code}\nsearch: {ema_decay: [0.85, 0.95]}\n")
-    found = [(each.ema_decay, each.ema_decay_end) for each in settings_of(spec)]
+    found = [(settings.ema_decay, settings.ema_decay_end) for settings in settings_of(spec)]
     assert found == [(0.85, 1.0), (0.95, 1.0)]
     assert not read_settings(None, ["trainer.preset=paper"]).in_batch_negatives
 

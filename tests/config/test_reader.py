@@ -205,7 +205,7 @@ def test_settings_of_a_single_run(path: Path) -> None:
 def test_the_initial_queue_follows_the_queue_of_each_configuration(read: Read) -> None:
     spec = read("study: a\nsearch: {queue_size: [64, 256]}\n")
     starts = [spec.settings(unit.parameters or {}, 0).model_dump() for unit in spec.search_trials()]
-    assert [each["initial_queue_size"] for each in starts] == [64, 128]
+    assert [start["initial_queue_size"] for start in starts] == [64, 128]
     # a study begun when the default was 128 throughout has the same identity
     assert spec.identity()["trainer"]["initial_queue_size"] == 128
 
@@ -220,7 +220,10 @@ baseline: {batch_size: 50}
 
 def test_a_budget_in_sentences_gives_each_batch_size_its_steps(read: Read) -> None:
     spec = read(BUDGET)
-    found = [(each.batch_size, each.steps, each.evaluate_every) for each in settings_of(spec)]
+    found = [
+        (settings.batch_size, settings.steps, settings.evaluate_every)
+        for settings in settings_of(spec)
+    ]
     assert found == [(8, 125, 32), (16, 62, 16), (100, 10, 3)]
     beside: Any = spec.baseline_settings()
     assert beside.steps == 20

@@ -38,8 +38,8 @@ def test_a_step_is_taken_as_often_as_it_fits(
 ) -> None:
     found = grid_values("x", dimension)
     assert found == pytest.approx(values, rel=1e-12)
-    assert all(isinstance(each, int) for each in found) == all(
-        isinstance(each, int) for each in values
+    assert all(isinstance(value, int) for value in found) == all(
+        isinstance(value, int) for value in values
     )
 
 

@@ -24,7 +24,7 @@ def run(spec: StudySpec) -> list[tuple[float, float, float]]:
     settings = [
         spec.settings(unit.parameters or {}, 0) for unit in spec.search_trials() if unit.seed == 0
     ]
-    return [(each.ema_decay, each.queue_size / 64, round(each.temperature, 6)) for each in settings]
+    return [(run.ema_decay, run.queue_size / 64, round(run.temperature, 6)) for run in settings]
 
 
 ALL = list(itertools.product((0.75, 0.85, 0.95), (1, 2, 4, 8), (0.1, 0.2, 0.3)))

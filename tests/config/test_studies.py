@@ -50,9 +50,9 @@ def test_a_study_has_its_name_and_size(name: str) -> None:
 def test_the_default_study_varies_the_ema_decay_alone() -> None:
     spec = read("mtd")
     found = settings_of(spec)
-    assert [each.mtd for each in found] == pytest.approx([9, 10, 12, 18, 48])
+    assert [run.mtd for run in found] == pytest.approx([9, 10, 12, 18, 48])
     assert (spec.seeds, spec.baseline) == (tuple(range(1000, 1008)), {"method": "simcse"})
-    fixed = {tuple(each.model_dump(exclude={"ema_decay"}).items()) for each in found}
+    fixed = {tuple(run.model_dump(exclude={"ema_decay"}).items()) for run in found}
     assert len(fixed) == 1
     first = found[0].model_dump()
     expected = {
@@ -67,11 +67,11 @@ def test_the_default_study_varies_the_ema_decay_alone() -> None:
 
 def test_negatives_of_equation_3_come_from_the_queue_alone() -> None:
     other = read("mtd-equation-3")
-    assert not any(each.model_dump()["in_batch_negatives"] for each in settings_of(other))
+    assert not any(run.model_dump()["in_batch_negatives"] for run in settings_of(other))
     # the same question with another method
     shared = {"ema_decay", "queue_size", "batch_size", "steps", "learning_rate"}
     mocose, contriever = (
-        [each.model_dump(include=shared) for each in settings_of(spec)]
+        [run.model_dump(include=shared) for run in settings_of(spec)]
         for spec in (other, read("contriever"))
     )
     assert mocose == contriever
@@ -94,33 +94,33 @@ def test_every_built_in_method_is_compared(
     found = settings_of(spec)
     # losses of sentence-transformers need an extra; XBM has no preset published-code
     absent = {"sentence-transformers"} | ({"xbm"} if profile == "published-code" else set())
-    assert {each.method for each in found} == set(BUILTIN) - absent
-    assert {(each.encoder, each.corpus) for each in found} == {(encoder, corpus)}
-    assert len({(each.steps, each.batch_size) for each in found}) == 1
+    assert {run.method for run in found} == set(BUILTIN) - absent
+    assert {(run.encoder, run.corpus) for run in found} == {(encoder, corpus)}
+    assert len({(run.steps, run.batch_size) for run in found}) == 1
     assert spec.nuisance is not None
     assert list(spec.nuisance.values) == ["learning_rate"]
     assert ("synthetic" in spec.description) == (profile is None)
     assert len(spec.seeds) == seeds
     preset = "published-code" if profile == "published-code" else "intended"
-    assert {(each.preset, each.select_on) for each in found} == {(preset, "dev")}
+    assert {(run.preset, run.select_on) for run in found} == {(preset, "dev")}
 
 
 def test_the_study_of_sufficiency_has_near_mtds_from_different_settings() -> None:
     found = settings_of(read("sufficiency"))
-    queues = {(each.queue_size, each.initial_queue_size) for each in found}
+    queues = {(run.queue_size, run.initial_queue_size) for run in found}
     assert queues == {(64, 16), (256, 64), (1024, 256), (4096, 1024)}
-    near = [each for each in found if each.mtd is not None and 67 < each.mtd < 71]
-    settings = {(each.ema_decay, each.queue_size) for each in near}
+    near = [run for run in found if run.mtd is not None and 67 < run.mtd < 71]
+    settings = {(run.ema_decay, run.queue_size) for run in near}
     assert settings == {(0.75, 4096), (0.985, 64), (0.985, 256)}
 
 
 def test_the_study_of_robustness_has_the_same_levels_in_four_conditions() -> None:
     found = settings_of(read("robustness"))
-    conditions = {(each.learning_rate, each.steps) for each in found}
+    conditions = {(run.learning_rate, run.steps) for run in found}
     assert conditions == {(1e-3, 160), (3e-4, 160), (3e-3, 160), (1e-3, 640)}
     for rate, steps in conditions:
-        there = [each for each in found if (each.learning_rate, each.steps) == (rate, steps)]
-        assert [each.mtd for each in there] == pytest.approx(
+        there = [run for run in found if (run.learning_rate, run.steps) == (rate, steps)]
+        assert [run.mtd for run in there] == pytest.approx(
             [10, 12, 18, 28, 41.333, 74.667], abs=1e-3
         )
 

@@ -14,8 +14,8 @@ def test_a_study_may_vary_its_method(read: Read) -> None:
         "search: {method: [mocose, simcse], ema_decay: [0.5, 0.75]}\nseeds: [0, 1]\n"
     )
     found = [
-        (each.method, getattr(each, "ema_decay", None), each.seed, each.steps)
-        for each in (
+        (settings.method, getattr(settings, "ema_decay", None), settings.seed, settings.steps)
+        for settings in (
             spec.settings(unit.parameters or {}, unit.seed) for unit in spec.search_trials()
         )
     ]

@@ -140,4 +140,4 @@ def test_the_hash_of_a_plan_changes_with_each_of_its_values(read: Read) -> None:
     assert plan == stated
     assert sha256_of(plan) == sha256_of(dict(reversed(plan.items())))
     changed = [plan | {name: "x"} for name in plan]
-    assert len({sha256_of(each) for each in (plan, *changed)}) == 1 + len(stated)
+    assert len({sha256_of(given) for given in (plan, *changed)}) == 1 + len(stated)

@@ -124,7 +124,7 @@ def test_the_fingerprint_tells_corpus_augmentation_and_model_apart(
 
 def test_run_inputs_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus: Path) -> None:
     both = ("position-shuffle", NOISE)
-    plain, changed = (load_inputs(settings_of(augmentation=each)) for each in both)
+    plain, changed = (load_inputs(settings_of(augmentation=augmentation)) for augmentation in both)
     assert plain.views == (plain.tokens,)
     assert plain.encoder is changed.encoder
     assert plain.tokens is changed.tokens
@@ -148,7 +148,7 @@ def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
     check_inputs(settings_of(), values)
     assert (read.call_count, loaded.call_count) == (2, 1)
     settings = [settings_of(augmentation=value, seed=seed) for seed in (0, 1) for value in values]
-    stores = [load_inputs(each).views[0] for each in settings]
+    stores = [load_inputs(run).views[0] for run in settings]
     assert (read.call_count, loaded.call_count) == (2, 2)
     assert stores[:3] == stores[3:]
     assert len({store.fingerprint for store in stores}) == 3

@@ -66,8 +66,8 @@ def test_documents_have_their_own_cache(
     corpus = open_corpus(str(tiny_corpus))
     joined = join_documents(corpus, tokenizer, 24)
     short = join_documents(corpus, tokenizer, 16)
-    each = ((corpus, 24), (joined, 24), (short, 16))
-    assert len({token_folder(texts, tokenizer, length) for texts, length in each}) == 3
+    corpora = ((corpus, 24), (joined, 24), (short, 16))
+    assert len({token_folder(texts, tokenizer, length) for texts, length in corpora}) == 3
 
 
 def test_a_method_that_reads_documents_gets_them(settings_of: Settings) -> None:
@@ -75,7 +75,7 @@ def test_a_method_that_reads_documents_gets_them(settings_of: Settings) -> None:
     inputs = load_inputs(settings)
     [view] = inputs.views
     assert len(view) < len(inputs.tokens) / 2
-    own, joined = (int(each.lengths.sum()) - 2 * len(each) for each in (inputs.tokens, view))
+    own, joined = (int(tokens.lengths.sum()) - 2 * len(tokens) for tokens in (inputs.tokens, view))
     assert own == joined
     noisy = load_inputs(settings.model_copy(update={"augmentation": "repetition:0.3"}))
     online, target = noisy.views

@@ -135,8 +135,8 @@ def slow_synonyms(folder: Path, text: str, chosen: list[int]) -> str:
     tokenizer, model = loaded(folder, AutoModelForMaskedLM)
     words, bert = text.split(), tokenizer.sep_token == "[SEP]"
     ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
-    assert all(len(each) == 1 for each in ids)
-    plain = [each[0] for each in ids]
+    assert all(len(word) == 1 for word in ids)
+    plain = [word[0] for word in ids]
     masked = [tokenizer.mask_token_id if n in chosen else i for n, i in enumerate(plain)]
     start, end = [tokenizer.cls_token_id], [tokenizer.sep_token_id]
     first = start + plain + end + ([] if bert else end)

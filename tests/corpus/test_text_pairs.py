@@ -169,7 +169,7 @@ def test_pairs_train_otherwise_than_their_anchors_alone(
     anchors = tmp_path / "anchors.txt"
     anchors.write_text("\n".join(open_corpus(many).sentences()) + "\n")
     pairs, alone = (settings_of(corpus=corpus) for corpus in (many, str(anchors)))
-    losses = [train(each, load_inputs(each)).curve["loss"] for each in (pairs, alone)]
+    losses = [train(settings, load_inputs(settings)).curve["loss"] for settings in (pairs, alone)]
     assert not torch.equal(*map(torch.tensor, losses))
 
 

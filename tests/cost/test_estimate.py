@@ -117,8 +117,8 @@ def test_kinds_differ_by_what_a_step_costs() -> None:
         *({"augmentation": "position-shuffle"}, {"queue_clusters": 5}, {"method": "simcse"}),
     ]
     changed = [*sizes, {"predictor_hidden_dim": 3}, *other]
-    assert {kind_of(base.model_copy(update=each)) for each in same} == {kind_of(base)}
-    kinds = {kind_of(base.model_copy(update=each)) for each in changed}
+    assert {kind_of(base.model_copy(update=change)) for change in same} == {kind_of(base)}
+    kinds = {kind_of(base.model_copy(update=change)) for change in changed}
     assert len(kinds | {kind_of(base)}) == len(changed) + 1
 
 
@@ -227,7 +227,7 @@ def test_an_estimate_is_the_sum_of_what_was_measured(
     study: StudySpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two workers with steps of 1 and 3 s, on average 2 s, and 0.01 s for a token."""
-    kinds, token = {kind_of(each) for each in estimates.trials_of(study)}, study.fixed().encoder
+    kinds, token = {kind_of(trial) for trial in estimates.trials_of(study)}, study.fixed().encoder
     measured = [
         Measured(
             104.0,
@@ -278,7 +278,7 @@ def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None
     check_inputs(tiny)
     sample = take_sample([tiny], tmp_path)
     inputs = load_inputs(tiny)
-    dev, test = (sum(map(len, each.sentences.tokens)) for each in (inputs.dev, inputs.test))
+    dev, test = (sum(map(len, task.sentences.tokens)) for task in (inputs.dev, inputs.test))
     assert sample.tokens == {"dev": dev, "last": dev, "test": test, "all": dev + test}
     assert sample.tokenise == 0.0
     assert (tmp_path / "sentences.txt").read_text() == Path(tiny.corpus).read_text()

@@ -54,7 +54,7 @@ def blocks_of(document: Path) -> list[Block]:
         if not fenced and (opening := _FENCE.match(line)):
             fenced, language, start, inside = True, opening[1], number, []
         elif fenced and line == "```":
-            text = "".join(f"{each}\n" for each in inside)
+            text = "".join(f"{row}\n" for row in inside)
             reasons = dict([mark.groups()]) if (mark := _MARK.match(before)) else {}
             not_run, not_parsed = reasons.get("run", ""), reasons.get("parsed", "")
             found.append(Block(document, start, language, text, not_run, not_parsed))

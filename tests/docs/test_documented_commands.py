@@ -121,12 +121,12 @@ def shortened(arguments: Sequence[str], settings: Sequence[str]) -> list[str]:
         return list(arguments)
     added = [*settings, *OF_STUDIES]
     if arguments[0] == "train":
-        added = [each for each in settings if each not in PAIRS_ONLY]
+        added = [setting for setting in settings if setting not in PAIRS_ONLY]
     if "--objective" in arguments:
         added = list(OF_PROGRAMS)
     # what plan would time takes longer than all else here
     untimed = ["--no-measure"] if arguments[0] == "plan" else []
-    return [*arguments, *untimed, *(part for each in added for part in ("--set", each))]
+    return [*arguments, *untimed, *(part for setting in added for part in ("--set", setting))]
 
 
 def run_command(

@@ -95,7 +95,7 @@ def test_the_example_program_resumes_bit_for_bit(
         other.append((step, score))
         raise Stopped
 
-    expected = train(settings, seed=3, checkpoints=whole, report=lambda *each: curve.append(each))
+    expected = train(settings, seed=3, checkpoints=whole, report=lambda *point: curve.append(point))
     for _ in range(3):
         with pytest.raises(Stopped, match=r"^$"):
             train(settings, seed=3, checkpoints=parts, report=stop)

@@ -52,7 +52,7 @@ def run_of(folder: Path, settings_of: Settings) -> Settings:
 
 
 def adapters(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    return {name: each for name, each in module.named_parameters() if ".lora_" in name}
+    return {name: weights for name, weights in module.named_parameters() if ".lora_" in name}
 
 
 def test_adapters_change_no_vector_before_training(folder: Path, run_of: Settings) -> None:
@@ -65,11 +65,11 @@ def test_adapters_change_no_vector_before_training(folder: Path, run_of: Setting
     words = plain.get_input_embeddings()(ids)
     with torch.no_grad():
         one, two = (
-            encode(each, mask, Representation("mean"), inputs_embeds=words)
-            for each in (plain, adapted)
+            encode(model, mask, Representation("mean"), inputs_embeds=words)
+            for model in (plain, adapted)
         )
     assert torch.allclose(one, two, atol=1e-5)
-    trained = {name for name, each in adapted.named_parameters() if each.requires_grad}
+    trained = {name for name, weights in adapted.named_parameters() if weights.requires_grad}
     assert trained == adapters(adapted).keys()
     assert "adapters of " in describe_encoder(adapted, ())
 
@@ -79,7 +79,7 @@ def test_the_sum_of_an_adapted_layer_is_that_of_the_definition(
 ) -> None:
     model = load_encoder(str(folder), 0.1).model
     add_adapters(model, run_of(lora_alpha=12))
-    layer: Any = next(each for each in model.modules() if hasattr(each, "lora_A"))
+    layer: Any = next(module for module in model.modules() if hasattr(module, "lora_A"))
     first, second = (getattr(layer, name)["default"].weight for name in ("lora_A", "lora_B"))
     torch.nn.init.normal_(second)
     rows = torch.randn(3, first.shape[1])
@@ -93,15 +93,15 @@ def test_the_frozen_weights_exist_once(run_of: Settings) -> None:
     state = start(settings, inputs)
     method: Any = state.method
     models = [inputs.encoder.model, method.online.encoder, method.target.encoder]
-    named = [dict(each.named_parameters()) for each in models]
+    named = [dict(model.named_parameters()) for model in models]
     for name in named[0].keys() - adapters(models[0]).keys():
         assert named[0][name] is named[1][name] is named[2][name], name
         assert not named[0][name].requires_grad
     for name in adapters(models[0]):
-        assert len({id(each[name]) for each in named}) == 3, name
-    heads = [each for name, each in method.named_parameters() if "encoder" not in name]
-    trained = {id(each) for each in method.trained()}
-    assert trained >= {id(each) for each in adapters(models[1]).values()}
+        assert len({id(weights[name]) for weights in named}) == 3, name
+    heads = [weights for name, weights in method.named_parameters() if "encoder" not in name]
+    trained = {id(weights) for weights in method.trained()}
+    assert trained >= {id(weights) for weights in adapters(models[1]).values()}
     assert len(trained) <= len(adapters(models[1])) + len(heads)
 
 
@@ -111,7 +111,7 @@ def test_the_average_is_over_the_adapters(run_of: Settings) -> None:
     state = start(settings, inputs)
     method: Any = state.method
     before = copy.deepcopy(adapters(method.target.encoder))
-    frozen = {name: each.clone() for name, each in inputs.encoder.model.state_dict().items()}
+    frozen = {name: weights.clone() for name, weights in inputs.encoder.model.state_dict().items()}
     train(settings, inputs, lambda *_: None, state)
     after, online = adapters(method.target.encoder), adapters(method.online.encoder)
     for name, value in after.items():
@@ -171,7 +171,7 @@ def test_an_exported_model_has_the_layers_of_its_family(
     outcome = train(settings, inputs, lambda *_: None)
     # the score is of ranks of a few pairs, which may stay as they are
     assert outcome.after.dev.uniformity != pytest.approx(outcome.before.dev.uniformity)
-    before = {name: each.clone() for name, each in inputs.encoder.model.state_dict().items()}
+    before = {name: weights.clone() for name, weights in inputs.encoder.model.state_dict().items()}
     save_model(tmp_path / "best", settings, inputs, outcome, {})
     after = inputs.encoder.model.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
@@ -200,8 +200,8 @@ def test_a_copy_without_adapters_draws_nothing(folder: Path) -> None:
     state = torch.get_rng_state()
     copied = copy_to_train(model)
     assert torch.equal(torch.get_rng_state(), state)
-    assert not {id(each) for each in copied.parameters()} & {
-        id(each) for each in model.parameters()
+    assert not {id(weights) for weights in copied.parameters()} & {
+        id(weights) for weights in model.parameters()
     }
 
 
@@ -233,9 +233,9 @@ def test_the_plan_counts_the_trained_weights(
     sample = take_sample([settings], tmp_path)
     measured = measure((), [settings.model_dump()], sample, StopRequest())
     parameters = list(load_inputs(settings).encoder.model.parameters())
-    trained = [each for each in parameters if each.requires_grad]
-    assert measured.weights == 4 * sum(each.numel() for each in parameters)
-    assert measured.trained == 4 * sum(each.numel() for each in trained)
+    trained = [weights for weights in parameters if weights.requires_grad]
+    assert measured.weights == 4 * sum(weights.numel() for weights in parameters)
+    assert measured.trained == 4 * sum(weights.numel() for weights in trained)
     assert 0 < measured.trained < measured.weights / 2
     assert re.search(r"adapters of \d+ % of its parameters", measured.encoders[settings.encoder])
     assert settings.encoder_copies == 2

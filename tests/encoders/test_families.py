@@ -68,8 +68,8 @@ def test_dropout_and_positions(folder: Path) -> None:
 
 
 POOLINGS = [
-    pytest.param(each, marks=[] if each == "mean" else [pytest.mark.slow])
-    for each in get_args(Pooling)
+    pytest.param(pooling, marks=[] if pooling == "mean" else [pytest.mark.slow])
+    for pooling in get_args(Pooling)
 ]
 
 
@@ -159,14 +159,14 @@ EQUAL = (
 )
 
 
-@pytest.mark.parametrize("changed", DIFFERENT, ids=lambda each: str(each["method"]))
+@pytest.mark.parametrize("changed", DIFFERENT, ids=lambda settings: str(settings["method"]))
 def test_an_encoder_without_dropout_is_trained_where_views_differ(
     lfm: Path, settings_of: Settings, changed: dict[str, Any]
 ) -> None:
     run(settings_of(encoder=str(lfm), **{**SHORT, **changed}))
 
 
-@pytest.mark.parametrize("changed", EQUAL, ids=lambda each: str(each["method"]))
+@pytest.mark.parametrize("changed", EQUAL, ids=lambda settings: str(settings["method"]))
 def test_an_encoder_without_dropout_is_refused_where_views_are_equal(
     lfm: Path, settings_of: Settings, changed: dict[str, Any]
 ) -> None:

@@ -74,7 +74,7 @@ def test_tokens_are_those_of_transformers(lengths: list[int], family: str, whole
             return all_tokens(model, words, mask, NONE)[0] * mask.unsqueeze(-1)
         return first_tokens(model, words, mask, NONE)
 
-    plain, fast = (outputs_and_gradients(model, mask, each) for each in (read_plainly, read_fast))
+    plain, fast = (outputs_and_gradients(model, mask, read) for read in (read_plainly, read_fast))
     assert torch.allclose(fast[0], plain[0], atol=1e-5)
     for one, other in zip(fast[1:], plain[1:], strict=True):
         assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max()) + 1e-9

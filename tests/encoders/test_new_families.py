@@ -76,7 +76,7 @@ def plainly(model: Any, ids: list[int], pooling: Pooling) -> Tensor:
     return cast("Tensor", vectors[pooling]())
 
 
-@pytest.mark.parametrize("pooling", [each for each in get_args(Pooling) if each != "mask"])
+@pytest.mark.parametrize("pooling", [pooling for pooling in get_args(Pooling) if pooling != "mask"])
 def test_vectors_are_those_of_the_plain_formulation(
     loaded: tuple[Encoder, Any], pooling: Pooling
 ) -> None:
@@ -110,8 +110,8 @@ METHODS = ({"method": "mocose", "fgsm_epsilon": 1e-3}, {"method": "simcse", "poo
 trained_families = pytest.mark.parametrize(
     "folder",
     [
-        pytest.param(each, marks=() if each in ("modernbert", "qwen3") else pytest.mark.slow)
-        for each in FAMILIES
+        pytest.param(family, marks=() if family in ("modernbert", "qwen3") else pytest.mark.slow)
+        for family in FAMILIES
     ],
     indirect=True,
 )
@@ -122,7 +122,7 @@ trained_families = pytest.mark.parametrize(
 @pytest.mark.parametrize(
     "changed",
     [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow)],
-    ids=lambda each: str(each["method"]),
+    ids=lambda settings: str(settings["method"]),
 )
 def test_train_evaluate_export_and_open(
     folder: Path, run_of: Settings, tmp_path: Path, tiny_pairs: Path, changed: dict[str, Any]
@@ -169,7 +169,7 @@ def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: S
         "xlm-roberta": "xlm-roberta, the fast forward pass",
         "qwen3": "qwen3, transformers' own forward pass, dropout in attention_dropout",
     }
-    kind = next(each for each in FAMILIES if folder.name.startswith(each))
+    kind = next(family for family in FAMILIES if folder.name.startswith(family))
     assert f"; {how.get(kind, kind.replace('v3', 'v2'))}" in str(recorded)
 
 
@@ -191,7 +191,7 @@ def test_the_target_branch_is_the_average_of_the_online_branch(
     before = copy.deepcopy(dict(method.target.encoder.named_parameters()))
     train(settings, load_inputs(settings), lambda *_: None, state)
     after, online = (
-        dict(each.encoder.named_parameters()) for each in (method.target, method.online)
+        dict(branch.encoder.named_parameters()) for branch in (method.target, method.online)
     )
     # the best checkpoint was loaded at the end, that of the only step
     averaged = [name for name in after if after[name] is not online[name]]
@@ -202,7 +202,7 @@ def test_the_target_branch_is_the_average_of_the_online_branch(
 
 
 def test_cls_pooling_of_a_decoder_is_refused_everywhere(decoder: Path, run_of: Settings) -> None:
-    for act in (load_inputs, lambda each: mtdlab.load_encoder(each.encoder, pooling="cls")):
+    for act in (load_inputs, lambda settings: mtdlab.load_encoder(settings.encoder, pooling="cls")):
         with pytest.raises(MtdlabError, match=r"is causal, .* choose pooling last-token or mean"):
             act(run_of(decoder, pooling="cls"))
 

@@ -122,8 +122,8 @@ def test_with_a_prompt_each_segment_has_all_of_it() -> None:
     assert segments.sentence.tolist() == [0, 0, 0, 1]
     assert segments.lengths.tolist() == [2, 2, 1, 1]
     real = [
-        row[each.bool()].flatten().tolist()
-        for row, each in zip(segments.words, segments.mask, strict=True)
+        row[mask.bool()].flatten().tolist()
+        for row, mask in zip(segments.words, segments.mask, strict=True)
     ]
     assert real == [
         [0, 1, 2, 3, 7, 8, 9, 10],
@@ -314,8 +314,8 @@ def test_the_pooling_of_a_studys_trials_and_what_is_warned_of(
         text = text.replace(f"{{{name}}}", str(folder))
     spec = parse_study("a.yaml", text)
     trials = [spec.settings(unit.parameters or {}, unit.seed) for unit in spec.search_trials()]
-    assert [each.pooling for each in trials] == poolings
-    warnings = [each for each in spec.warnings() if "pooling" in each]
+    assert [trial.pooling for trial in trials] == poolings
+    warnings = [warning for warning in spec.warnings() if "pooling" in warning]
     assert len(warnings) == bool(warned)
     for warning in warnings:
         declared, used = warned

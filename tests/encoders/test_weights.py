@@ -170,8 +170,8 @@ COMMON = ("bert", "deberta-v2", "distilbert", "modernbert", "qwen3", "xlm-robert
     [
         *COMMON,
         *(
-            pytest.param(each, marks=pytest.mark.slow)
-            for each in sorted(FAMILIES.keys() - {*COMMON})
+            pytest.param(family, marks=pytest.mark.slow)
+            for family in sorted(FAMILIES.keys() - {*COMMON})
         ),
     ],
 )

@@ -189,7 +189,7 @@ def of_program(steps: int, changed: dict[str, Any]) -> Tensor:
     """Loss and z of the program, (1 + N·D,), after some steps from the weights of the flow."""
     batches = batches_of(STEPS + 1, 16)
     program = Program(
-        [each.detach() for each in new_flow().parameters() if each.ndim == 2], changed
+        [weights.detach() for weights in new_flow().parameters() if weights.ndim == 2], changed
     )
     program.bits(batches[0][0])
     for batch in batches[1 : steps + 1]:

@@ -107,8 +107,8 @@ def test_it_does_not_change_the_training(named: Named, settings_of: Settings) ->
     named(SPLIT)
     plain, with_it = settings_of(), settings_of(tasks="evaluator")
     losses = [
-        list(train(each, load_inputs(each), lambda *_: None).curve["loss"])
-        for each in (plain, with_it)
+        list(train(settings, load_inputs(settings), lambda *_: None).curve["loss"])
+        for settings in (plain, with_it)
     ]
     assert losses[0] == losses[1]
     inputs = load_inputs(with_it)

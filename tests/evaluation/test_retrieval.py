@@ -49,7 +49,7 @@ def write(folder: Path, **changed: str) -> Path:
 
 def oracle(judged: Mapping[str, int], scores: Mapping[str, float]) -> float:
     """trec_eval's ndcg_cut_10, slowly: by similarity, then by id, both descending."""
-    order = sorted(scores, key=lambda each: (scores[each], each), reverse=True)
+    order = sorted(scores, key=lambda document: (scores[document], document), reverse=True)
     gained = 0.0
     for place in range(min(10, len(order))):
         relevance = judged.get(order[place], 0)
@@ -76,15 +76,17 @@ def test_against_the_oracle() -> None:
     values = []
     lengths = np.linalg.norm(queries, axis=1, keepdims=True)
     for name, query in zip(names, queries / lengths, strict=True):
-        judged = {str(each): int(random.integers(-1, 4)) for each in random.choice(ids, 6)}
+        judged = {str(document): int(random.integers(-1, 4)) for document in random.choice(ids, 6)}
         cosines = np.float32(unit.astype(np.float64) @ query.astype(np.float64))
         # the document of the query's own id is no result
-        scores = {each: float(c) for each, c in zip(ids, cosines, strict=True) if each != name}
+        scores = {
+            document: float(c) for document, c in zip(ids, cosines, strict=True) if document != name
+        }
         values.append(ndcg(judged, found[name]))
         assert values[-1] == pytest.approx(oracle(judged, scores))
     assert min(values) == 0 < max(values)
     assert "d5" not in found["d5"]
-    assert all(len(each) == 10 for each in found.values())
+    assert all(len(ranking) == 10 for ranking in found.values())
 
 
 def test_closed_forms() -> None:

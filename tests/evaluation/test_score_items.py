@@ -29,12 +29,12 @@ CHANGED = "".join(f'{{"_id": "d{number}", "text": "a bird"}}\n' for number in ra
 
 def score_of(items: dict[str, Items]) -> float:
     """The score of one trial, from its items by task."""
-    gold = [each.gold for each in items.values() if each.gold is not None]
+    gold = [part.gold for part in items.values() if part.gold is not None]
     scores = ItemScores(
         np.array([0]),
-        np.concatenate([each.values for each in items.values()])[None],
+        np.concatenate([part.values for part in items.values()])[None],
         np.concatenate(gold) if gold else None,
-        {task: len(each.values) for task, each in items.items()},
+        {task: len(part.values) for task, part in items.items()},
         "",
     )
     return float(scores_of(scores)[0])
@@ -68,7 +68,7 @@ def test_a_reported_score_is_that_of_its_items(settings_of: Settings, tmp_path: 
         assert score_of(dict(result.items)) == pytest.approx(result.values["score"], abs=1e-3)
         for task, count in counts.items():
             assert len(result.items[task].values) == count, task
-    digests = {each.digest for each in outcome.items_of("sts_average").values()}
+    digests = {part.digest for part in outcome.items_of("sts_average").values()}
     assert len(digests) == len(STS)
     assert complete("sts_average", "MR", outcome, {}).items == {}
 

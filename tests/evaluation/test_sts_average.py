@@ -29,7 +29,7 @@ def senteval(tmp_path: Path, tiny_pairs: Path) -> Path:
     folder = tmp_path / "senteval"
     shutil.copytree(tiny_pairs, folder / "STS" / "STSBenchmark")
     lines = (tiny_pairs / "sts-dev.csv").read_text().splitlines()
-    rows = [(score, one, other) for *_, score, one, other in (each.split("\t") for each in lines)]
+    rows = [(score, one, other) for *_, score, one, other in (line.split("\t") for line in lines)]
     lay_out(folder, "STS12", rows[::2])
     lay_out(folder, "SICKR", rows[::3])
     return folder
@@ -67,7 +67,7 @@ def test_the_score_is_the_mean_of_the_tasks(settings_of: Settings, senteval: Pat
     embedder = embedder_of(inputs.encoder)
     _, found = StsAverage(str(senteval), inputs.encoder, inputs.test).measure(embedder)
     vectors = inputs.suite.embed(embedder)
-    scores: list[Any] = [each.score for each in inputs.suite.score_all(vectors)]
+    scores: list[Any] = [task.score for task in inputs.suite.score_all(vectors)]
     assert found.score == pytest.approx(np.mean(scores))
     _, test = inputs.test.measure(embedder)
     assert dataclasses.replace(found, score=test.score) == test
@@ -91,7 +91,7 @@ def test_the_checkpoint_is_the_best_on_average(settings_of: Settings, senteval: 
     inputs = load_inputs(settings)
     outcome = train(settings, inputs, on_step)
     assert outcome.best_step == max(seen, key=lambda step: seen[step].score)
-    scores: list[Any] = [each.score for each in outcome.after.tasks]
+    scores: list[Any] = [task.score for task in outcome.after.tasks]
     assert seen[outcome.best_step].score == pytest.approx(np.mean(scores))
     assert outcome.after.test.uniformity == pytest.approx(seen[outcome.best_step].uniformity)
     chosen = str(environment_of(settings, inputs).evaluation)

@@ -188,7 +188,7 @@ def test_train_dev_and_test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(senteval_classification, "cpu_count", lambda: 1)
     train, dev, test = blobs(60, 0), blobs(60, 1), blobs(90, 2)
     models = [fitted(train, np.arange(60), 2.0**power) for power in range(-2, 4)]
-    accuracies = [round(100 * each.score(dev.features, dev.labels), 2) for each in models]
+    accuracies = [round(100 * model.score(dev.features, dev.labels), 2) for model in models]
     expected = models[int(np.argmax(accuracies))].score(test.features, test.labels)
     assert split_accuracy([train, dev, test], nothing)[0] == pytest.approx(100 * expected)
 

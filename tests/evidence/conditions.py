@@ -24,7 +24,7 @@ _ERRORS = ("independent", "AR(1) 0.9", "slopes of 3", "as measured, 160 steps")
 def _truths(levels: int) -> list[Truth]:
     place = np.linspace(0, 1, levels)
     shapes = {"flat": 0 * place, "saturated": 5 * np.minimum(4 * place, 1)}
-    found = [Truth(name, each, errors) for name, each in shapes.items() for errors in _ERRORS]
+    found = [Truth(name, curve, errors) for name, curve in shapes.items() for errors in _ERRORS]
     tent = 1 - np.abs(2 * place - 1)
     return [*found, Truth("peak of 2", 2 * tent), Truth("peak of 5", 5 * tent)]
 

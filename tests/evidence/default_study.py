@@ -27,7 +27,7 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     """The shares of the verdicts among drawn and among disjoint sets of seeds."""
     spec = read_study(ROOT / "studies" / "mtd.yaml")
     units = [unit.parameters or {} for unit in spec.search_trials()]
-    mtd = {each["ema_decay"]: spec.settings(each, seed=0).mtd for each in units}
+    mtd = {values["ema_decay"]: spec.settings(values, seed=0).mtd for values in units}
     runs = pd.read_csv(RECORDED / "default_study_runs.csv")
     items = pd.read_csv(RECORDED / "default_study_items.csv").drop(columns="mtd").to_numpy()
     table = runs.pivot(index=["part", "seed"], columns="ema_decay", values="score")

@@ -117,7 +117,7 @@ def _covered(tests: ShapeTests, fit: Fit, true: Floats) -> Floats:
 
 def _pairs(levels: int) -> Sequence[tuple[int, int]]:
     """The later and the earlier level of each contrast of `ShapeTests.all_pairs`."""
-    return [(later, each) for each in range(levels) for later in range(each + 1, levels)]
+    return [(later, earlier) for earlier in range(levels) for later in range(earlier + 1, levels)]
 
 
 def measure(

@@ -106,8 +106,8 @@ def measure(values: tuple[int, ...], seeds: int, case: Case, datasets: int, seed
     count = len(design)
     items = case.items**2 * (np.eye(count) - 1 / count) if case.items else None
     fit = Blocks(np.ones((seeds, count), dtype=bool)).fit(tables, items)
-    columns = [pd.Series(each) for each in design.T]
-    contrasts = [effect_contrasts(each) for each in columns]
+    columns = [pd.Series(column) for column in design.T]
+    contrasts = [effect_contrasts(column) for column in columns]
     family, _ = compare_own(tables[0], np.vstack(contrasts), items)
     estimates, widths = family.intervals(fit, ALPHA)
     effects = np.abs(estimates) > widths

@@ -78,16 +78,16 @@ def measure(seeds: int, items: int, datasets: int, seed: int) -> dict[str, float
     blocks = Blocks(np.ones((seeds, 3), dtype=bool))
     both, only_seeds, everywhere, differences = [], [], [], []
     for index in range(datasets):
-        scores, each = simulate(rng, seeds, items)
+        scores, influences = simulate(rng, seeds, items)
         values = scores[:, 1] - scores[:, 0]
         expected = true[1] - true[0]
-        found = estimate_over_items(values, each[:, 1] - each[:, 0])
+        found = estimate_over_items(values, influences[:, 1] - influences[:, 0])
         naive = estimate(values)
         both.append(found.low < expected < found.high)
         only_seeds.append(naive.low < expected < naive.high)
         differences.append(values.mean() - expected)
         if index % _SIMULTANEOUS == 0:
-            covariance = blocks.item_covariance(np.moveaxis(each, -1, 0))
+            covariance = blocks.item_covariance(np.moveaxis(influences, -1, 0))
             tests = shape_tests(scores, _DISTANCE, covariance)
             mean, _, width = tests.estimate_offsets(tests.fit(scores), _ALPHA)
             everywhere.append(bool((np.abs(mean - (true - true.mean())) < width).all()))

@@ -23,9 +23,9 @@ def measure(seeds: int, items: int, pairs: int, datasets: int, seed: int) -> dic
     first, second = true_scores()[:2]
     found = dict.fromkeys(("mean", "mean_seeds_only", "difference"), 0)
     for _ in range(datasets):
-        scores, each = simulate(rng, seeds, items, levels=2, pairs=pairs)
-        less = estimate_over_items(scores[:, 1] - scores[:, 0], each[:, 1] - each[:, 0])
-        mean, only = estimate_over_items(scores[:, 0], each[:, 0]), estimate(scores[:, 0])
+        scores, influences = simulate(rng, seeds, items, levels=2, pairs=pairs)
+        less = estimate_over_items(scores[:, 1] - scores[:, 0], influences[:, 1] - influences[:, 0])
+        mean, only = estimate_over_items(scores[:, 0], influences[:, 0]), estimate(scores[:, 0])
         found["mean"] += mean.low < first < mean.high
         found["mean_seeds_only"] += only.low < first < only.high
         found["difference"] += less.low < second - first < less.high

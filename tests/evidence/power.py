@@ -168,11 +168,11 @@ def measure(design: Design, effect: float, studies: int, seed: int) -> list[dict
     for name, (kind, effects) in sought.items():
         if seeds := targets[kind].needed.seeds:
             scores = design.draw(rng, studies, seeds, effects)
-            power = np.mean([each == name for each in judge(design, scores, ALPHA, MARGIN)])
+            power = np.mean([verdict == name for verdict in judge(design, scores, ALPHA, MARGIN)])
             found.append(_row(design, effect, name, seeds, POWER, float(power), studies))
     margin = targets["flat"].points
     scores = design.draw(rng, studies, 10, 0 * design.distance)
-    power = np.mean([each == "flat" for each in judge(design, scores, ALPHA, margin)])
+    power = np.mean([verdict == "flat" for verdict in judge(design, scores, ALPHA, margin)])
     found.append(_row(design, margin, "flat", 10, POWER, float(power), studies))
     return found + measure_looks(design, effect, rng, studies)
 

@@ -158,7 +158,7 @@ def _cells(datasets: int, seed: int) -> Iterator[tuple[object, ...]]:
         )
         for question, p_values in found.items():
             null = truth in NULLS[question]
-            rejected = [int((each <= ALPHA).sum()) for each in p_values]
+            rejected = [int((values <= ALPHA).sum()) for values in p_values]
             yield design, truth, variances, seeds, question, null, *rejected
 
 

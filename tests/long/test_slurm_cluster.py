@@ -122,7 +122,9 @@ class Job:
 
     def begun(self) -> Counter[tuple[str, str]]:
         """How often each trial was begun at its first step."""
-        return Counter((each.rate, each.seed) for each in self.attempts() if each.step == "0")
+        return Counter(
+            (attempt.rate, attempt.seed) for attempt in self.attempts() if attempt.step == "0"
+        )
 
     def requeues(self) -> dict[str, list[str]]:
         """The requeues that were counted, by task."""
@@ -195,7 +197,7 @@ def test_an_array_runs_every_trial_once(job: Job) -> None:
     job.submit(seconds=0.02)
     job.finish()
     assert len(job.attempts()) == TRIALS
-    assert {each.task for each in job.attempts()} == {"0", "1", "2"}
+    assert {attempt.task for attempt in job.attempts()} == {"0", "1", "2"}
     assert job.requeues() == {}
     assert not (job.folder / "c").exists()
     for task in range(3):
@@ -214,7 +216,7 @@ def test_a_task_requeues_itself_at_its_time_limit(job: Job) -> None:
         restarts = len(job.requeues()[name])
         assert f"Restarts={restarts} " in job.cluster.job(name)
     # a checkpoint was saved: trials went on where they were
-    assert any(int(each.step) > 0 for each in job.attempts())
+    assert any(int(attempt.step) > 0 for attempt in job.attempts())
     assert set(job.begun().values()) == {1}
 
 
@@ -251,10 +253,10 @@ def test_signals_and_requeues_by_hand(job: Job) -> None:
 def test_one_task_completes_what_killed_ones_leave(job: Job) -> None:
     job.submit("--time", "10")
     first, second, third = (f"{job.number}_{task}" for task in range(3))
-    job.wait(lambda: {each.task for each in job.attempts()} == {"0", "1", "2"})
+    job.wait(lambda: {attempt.task for attempt in job.attempts()} == {"0", "1", "2"})
     # Slurm treats this as a cancellation
     job.cluster.run("scancel", "--signal=KILL", first)
-    worker = next(int(each.process) for each in job.attempts() if each.task == "1")
+    worker = next(int(attempt.process) for attempt in job.attempts() if attempt.task == "1")
     os.kill(worker, signal.SIGKILL)
     job.finish()
     assert job.requeues() == {}

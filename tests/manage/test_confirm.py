@@ -164,8 +164,8 @@ def test_the_study_of_a_confirmation_has_the_settings_and_states_what_it_is(url:
     settings = [
         planned.spec.settings(unit.parameters or {}, 0) for unit in planned.spec.search_trials()
     ]
-    assert {each.steps for each in settings} == {4}
-    assert len({each.mtd for each in settings}) == 2
+    assert {run.steps for run in settings} == {4}
+    assert len({run.mtd for run in settings}) == 2
     assert planned.spec.description.startswith("Confirmation of study first with fresh seeds")
     assert (planned.spec.margin, planned.spec.beyond_run) == (1, "keep")
 

@@ -226,7 +226,7 @@ def test_a_broken_record_is_found_and_repaired_as_proposed(
     examined = check(healthy)
     assert not examined.holds
     problems = [*examined.database, *examined.studies["a"]]
-    matching = [each for each in problems if matches(found, each.found)]
+    matching = [problem for problem in problems if matches(found, problem.found)]
     assert matching, problems
     assert repair in matching[0].repair
     assert snapshot(healthy) == before
@@ -236,7 +236,7 @@ def test_a_broken_record_is_found_and_repaired_as_proposed(
         monkeypatch.setattr(trainer, "train_trial", lambda *_: (TRAINED, None))
         sweep(read_study(healthy / "a.yaml"), f"sqlite:///{healthy / 'a.db'}", Execution(jobs=1))
         open_in_process.cache_clear()
-        assert [each.found for each in check(healthy).studies["a"]] == []
+        assert [problem.found for problem in check(healthy).studies["a"]] == []
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -263,7 +263,7 @@ def complete_none(models: Path) -> None:
 @pytest.mark.parametrize("name", ["x" * 10_000, "../../elsewhere"])
 def test_a_name_that_no_study_can_have_is_a_problem_and_no_path(healthy: Path, name: str) -> None:
     change(healthy, f"UPDATE mtdlab_studies SET name = '{name}'")
-    assert any("name" in each.found for each in check(healthy, None).studies[name])
+    assert any("name" in problem.found for problem in check(healthy, None).studies[name])
 
 
 def test_a_model_kept_elsewhere_is_no_problem(healthy: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_damaged_page_is_found(healthy: Path) -> None:
     path.write_bytes(content)
     found = check(healthy)
     assert not found.holds
-    assert any("PRAGMA quick_check: " in each.found for each in found.database)
+    assert any("PRAGMA quick_check: " in problem.found for problem in found.database)
 
 
 def test_a_study_or_database_that_is_not_there(tmp_path: Path, healthy: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_broken_record_on_a_server_is_found(study: tuple[str, Path], name: str
         execute(study[0], statement)
     examined = check(study)
     assert not examined.holds
-    assert any(matches(found, each.found) for each in examined.studies["a"]), examined.studies
+    assert any(matches(found, problem.found) for problem in examined.studies["a"]), examined.studies
 
 
 def test_what_is_left_over_beside_a_study_on_a_server_is_found(study: tuple[str, Path]) -> None:

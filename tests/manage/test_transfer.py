@@ -117,11 +117,11 @@ def test_a_study_is_the_same_after_export_and_import(
         old = optuna_study(name, f"sqlite:///{exported / 'recorded.db'}")
         new = optuna_study(name, two)
         assert new.user_attrs == old.user_attrs
-        ended = ([each for each in of.trials if each.state.is_finished()] for of in (old, new))
+        ended = ([trial for trial in of.trials if trial.state.is_finished()] for of in (old, new))
         names = ("number", "state", "values", "params", "user_attrs", "datetime_complete")
         for first, second in zip(*ended, strict=True):
-            for each in names:
-                assert getattr(first, each) == getattr(second, each), each
+            for attribute in names:
+                assert getattr(first, attribute) == getattr(second, attribute), attribute
     # out of this database, and into a SQLite file again
     export_study("grid", two, tmp_path / "out.db")
     import_study(tmp_path / "out.db", f"sqlite:///{tmp_path / 'again.db'}")
@@ -193,7 +193,7 @@ def test_a_deleted_study_leaves_no_row_and_no_checkpoint(two: str, tmp_path: Pat
     delete_study("grid", two, tmp_path / "models")
     assert names_in(two) == {"drawn"}
     assert_equal(load_study("drawn", two), kept)
-    assert [each.name for each in checkpoints.iterdir()] == ["drawn"]
+    assert [folder.name for folder in checkpoints.iterdir()] == ["drawn"]
     kept_records = read_records(two, "drawn")
     with Store(two, 0).database.engine.connect() as connection:
         for table, rows in kept_records.items():

@@ -49,7 +49,7 @@ def processes(runs: Runs, words: tuple[str, ...]) -> tuple[Kill, Callable[[], bo
         if any(process.poll() is None for process in others):
             return False
         printed = [ended(process) for process in others]
-        assert any(COMPLETE.search(each) for each in printed)
+        assert any(COMPLETE.search(text) for text in printed)
         return True
 
     return killed.kill, complete

@@ -23,7 +23,7 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize(("count", "queued", "temperature"), [(1, 3, 1.0), (4, 7, 0.5), (3, 0, 1)])
 def test_the_loss_is_its_formula(count: int, queued: int, temperature: float) -> None:
     queries, keys, queue = draw(count, 5), draw(count, 5, seed=1), draw(queued, 5, seed=2)
-    rows = (each.numpy() for each in (queries, keys, queue))
+    rows = (part.numpy() for part in (queries, keys, queue))
     slow = info_nce(*rows, temperature, in_batch=False, similarity=np.dot)
     assert float(queue_loss(queries, keys, queue, temperature)) == pytest.approx(slow, abs=1e-12)
 

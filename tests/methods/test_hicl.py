@@ -19,11 +19,11 @@ TEMPERATURE = 0.3
 
 def pass_of(segments: list[list[Array]]) -> Pass:
     """A pass whose sentences have these segment vectors; their means are not weighted."""
-    sentence = [row for row, each in enumerate(segments) for _ in each]
+    sentence = [row for row, vectors in enumerate(segments) for _ in vectors]
     return Pass(
-        torch.from_numpy(np.stack([vector for each in segments for vector in each])),
+        torch.from_numpy(np.stack([vector for vectors in segments for vector in vectors])),
         torch.tensor(sentence),
-        torch.from_numpy(np.stack([np.mean(each, axis=0) for each in segments])),
+        torch.from_numpy(np.stack([np.mean(vectors, axis=0) for vectors in segments])),
     )
 
 
@@ -36,7 +36,7 @@ def slow_local(first: list[list[Array]], second: list[list[Array]]) -> float:
     """Per segment: its twin against the twin and the segments of all other sentences; summed."""
     total = 0.0
     for row, segments in enumerate(first):
-        others = [each for at, every in enumerate(second) if at != row for each in every]
+        others = [vector for at, every in enumerate(second) if at != row for vector in every]
         for segment, twin in zip(segments, second[row], strict=False):
             total += info_nce([segment], [twin], others, TEMPERATURE)
     return total / len(first)
@@ -46,7 +46,7 @@ def slow_entailment(first: list[list[Array]], sentences: list[Array]) -> float:
     """Per segment: its own sentence against all sentences; summed."""
     total = 0.0
     for row, segments in enumerate(first):
-        others = [each for at, each in enumerate(sentences) if at != row]
+        others = [vector for at, vector in enumerate(sentences) if at != row]
         for segment in segments:
             total += info_nce([segment], [sentences[row]], others, TEMPERATURE)
     return total / len(first)
@@ -61,7 +61,7 @@ def test_the_losses_are_those_of_slow_transcriptions(first: list[int], second: l
     local = local_loss(pass_of(one), pass_of(other), TEMPERATURE)
     assert float(local) == pytest.approx(slow_local(one, other), rel=1e-12)
     entailment = entailment_loss(pass_of(one), pass_of(other), TEMPERATURE)
-    means = [np.mean(each, axis=0) for each in other]
+    means = [np.mean(vectors, axis=0) for vectors in other]
     assert float(entailment) == pytest.approx(slow_entailment(one, means), rel=1e-12)
 
 
@@ -146,25 +146,25 @@ def test_the_first_two_passes_of_a_step_are_the_positive_pair(
     assert len(found) == passes
     assert found[0].segments.requires_grad
     assert found[1].segments.requires_grad == (backbone != "mocose")
-    for each in found:
-        assert each.sentence.tolist() == sorted(each.sentence.tolist())
-        assert len(each.sentences) == 8
+    for made in found:
+        assert made.sentence.tolist() == sorted(made.sentence.tolist())
+        assert len(made.sentences) == 8
     method.backbone(0, views)
     assert len(found) == passes, "a hook remained"
 
 
 def test_settings_are_those_of_the_backbone() -> None:
     simcse, esimcse, mocose, sncse = (
-        make_settings(method="hicl", backbone=each)
-        for each in ("simcse", "esimcse", "mocose", "sncse")
+        make_settings(method="hicl", backbone=name)
+        for name in ("simcse", "esimcse", "mocose", "sncse")
     )
     assert (simcse.mtd, simcse.encoder_copies, simcse.evaluate_every) == (None, 1, 125)
     assert esimcse.mtd == pytest.approx(202.5)
     assert (esimcse.queue_size, esimcse.ema_decay, esimcse.encoder_copies) == (160, 0.995, 2)
     assert mocose.mtd == pytest.approx(14.67, abs=0.01)
     assert (sncse.batch_size, sncse.pooling) == (256, "mask")
-    assert {each.segment_length for each in (simcse, esimcse, mocose, sncse)} == {32}
+    assert {settings.segment_length for settings in (simcse, esimcse, mocose, sncse)} == {32}
     assert "queue_size" not in simcse.model_dump()
     assert {"queue_size", "repetition_rate"} < set(esimcse.model_dump())
-    for each in (simcse, esimcse, mocose, sncse):
-        assert make_settings(**each.model_dump()) == each
+    for settings in (simcse, esimcse, mocose, sncse):
+        assert make_settings(**settings.model_dump()) == settings

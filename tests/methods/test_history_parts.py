@@ -117,7 +117,7 @@ def test_a_frozen_target_makes_the_same_keys_after_training(
     assert torch.equal(method.keys(ids, mask), before)
     words = "embeddings.word_embeddings.weight"
     online, frozen = (
-        dict(each.encoder.named_parameters()) for each in (method.online, method.target)
+        dict(branch.encoder.named_parameters()) for branch in (method.online, method.target)
     )
     assert not torch.equal(online[words], frozen[words])
     trained = {id(parameter) for parameter in method.trained()}

@@ -19,7 +19,7 @@ def test_the_loss_is_the_formula(
 ) -> None:
     queries, keys = draw(batch, 8), draw(batch, 8, seed=1)
     negatives = normalize(draw(queue, 8, seed=2), dim=1)
-    rows = (each.numpy() for each in (queries, keys, negatives))
+    rows = (part.numpy() for part in (queries, keys, negatives))
     slow = oracles.info_nce(*rows, temperature, in_batch=in_batch)
     loss = info_nce(queries, keys, negatives, temperature, in_batch_negatives=in_batch)
     assert float(loss) == pytest.approx(slow, rel=1e-9)
@@ -29,7 +29,7 @@ def test_the_loss_is_the_formula(
 @pytest.mark.parametrize("equivalent", [1, 7, 4096])
 def test_equivalent_negatives_scale_the_sum_of_the_others(equivalent: int, in_batch: bool) -> None:
     queries, keys, negatives = draw(6, 8), draw(6, 8, seed=1), normalize(draw(11, 8, seed=2), dim=1)
-    rows = (each.numpy() for each in (queries, keys, negatives))
+    rows = (part.numpy() for part in (queries, keys, negatives))
     slow = oracles.info_nce(*rows, 0.3, in_batch=in_batch, equivalent=equivalent)
     options = {"in_batch_negatives": in_batch, "equivalent_negatives": equivalent}
     assert float(info_nce(queries, keys, negatives, 0.3, **options)) == pytest.approx(slow)

@@ -128,7 +128,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 @pytest.mark.parametrize(
     ("method", "changed", "reason"),
-    [(method, *each) for method, every in REFUSED.items() for each in every],
+    [(method, *case) for method, every in REFUSED.items() for case in every],
     ids=str,
 )
 def test_settings_that_cannot_be_trained_are_refused(

@@ -158,8 +158,8 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
     settings = settings_of(augmentation=augmentation, steps=4, fgsm_epsilon=0.0)
     inputs = load_inputs(settings)
     outcome, plain = (
-        train(each, inputs)
-        for each in (settings, settings.model_copy(update={"augmentation": "none"}))
+        train(run, inputs)
+        for run in (settings, settings.model_copy(update={"augmentation": "none"}))
     )
     assert not np.array_equal(outcome.curve["loss"], plain.curve["loss"])
     assert not outcome.curve["fgsm_changed"].any()

@@ -84,8 +84,8 @@ class AdamW:
     count: int = 0
 
     def __post_init__(self) -> None:
-        self.first = {name: torch.zeros_like(each) for name, each in self.parameters.items()}
-        self.second = {name: torch.zeros_like(each) for name, each in self.parameters.items()}
+        self.first = {name: torch.zeros_like(weights) for name, weights in self.parameters.items()}
+        self.second = {name: torch.zeros_like(weights) for name, weights in self.parameters.items()}
 
     @torch.no_grad()
     def step(self, loss: Tensor) -> float:
@@ -94,7 +94,7 @@ class AdamW:
         warm, steps, at = self.warmup, self.steps, self.count
         rate = self.rate * (at / warm if at < warm else (steps - at) / (steps - warm))
         self.count += 1
-        gradients = {name: each.grad for name, each in self.parameters.items()}
+        gradients = {name: weights.grad for name, weights in self.parameters.items()}
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values() if g is not None))
         for name, value in self.parameters.items():
             gradient = gradients[name]
@@ -177,7 +177,7 @@ class SimCSEProgram(Program):
         if self.published:
             nn.init.normal_(self.dense.weight, std=0.02)
             nn.init.zeros_(self.dense.bias)
-        heads = {f"dense.{name}": each for name, each in self.dense.named_parameters()}
+        heads = {f"dense.{name}": weights for name, weights in self.dense.named_parameters()}
         self.optimise(heads, **(TRAINER if self.published else {}))
 
     def head(self, vectors: Tensor) -> Tensor:
@@ -198,8 +198,10 @@ class MixCSEProgram(SimCSEProgram):
         one, two = self.passes(views)
         following = [(i + 1) % len(one) for i in range(len(one))]
         mixed_one, mixed_two = (
-            torch.stack([0.2 * each[i] + 0.8 * each[j] for i, j in enumerate(following)]).detach()
-            for each in (one, two)
+            torch.stack(
+                [0.2 * vectors[i] + 0.8 * vectors[j] for i, j in enumerate(following)]
+            ).detach()
+            for vectors in (one, two)
         )
         left, right = cosines(one, mixed_two), cosines(mixed_one, two)
         shown = torch.ones(2, len(one), len(one))
@@ -345,7 +347,7 @@ class ContrieverProgram(Program):
             keys = self.vectors(self.target, ids, mask)
         total = torch.zeros(())
         for query, key in zip(queries, keys, strict=True):
-            logits = torch.stack([query @ key, *(query @ each for each in self.queue)])
+            logits = torch.stack([query @ key, *(query @ queued for queued in self.queue)])
             total = total - (logits / self.settings.temperature).log_softmax(dim=0)[0]
         self.queue = [*keys, *self.queue][: self.settings.queue_size]
         return total / len(queries)
@@ -363,10 +365,10 @@ def heads_of(pretrained: Any, projected: int) -> Parameters:
         "hidden": (projected, projected),
         "output": (projected, projected),
     }
-    modules: dict[str, nn.Module] = {name: nn.Linear(*each) for name, each in shapes.items()}
-    for each in modules.values():
-        nn.init.normal_(each.get_parameter("weight"), std=0.02)
-        nn.init.zeros_(each.get_parameter("bias"))
+    modules: dict[str, nn.Module] = {name: nn.Linear(*shape) for name, shape in shapes.items()}
+    for module in modules.values():
+        nn.init.normal_(module.get_parameter("weight"), std=0.02)
+        nn.init.zeros_(module.get_parameter("bias"))
     modules["pooler"].load_state_dict(pretrained.state_dict())
     modules |= {f"{name}.LayerNorm": nn.LayerNorm(projected) for name in ("projection", "hidden")}
     return {
@@ -414,13 +416,13 @@ class MoCoSEProgram(Program):
             for name, value in self.heads.items()
             if name.startswith(("pooler", "projection"))
         }
-        own = {f"target.{name}": each for name, each in self.target_heads.items()}
-        trained = {name: each for name, each in own.items() if each.requires_grad}
+        own = {f"target.{name}": weights for name, weights in self.target_heads.items()}
+        trained = {name: weights for name, weights in own.items() if weights.requires_grad}
         self.optimise(self.heads | trained, **TRAINER | {"decay": 0.5, "spared": True})
 
     def loss(self, views: Any) -> Tensor:
         # as in the program, so that gradients of batches have one shape
-        ids, mask = (pad(each, (0, self.settings.max_length - each.shape[1])) for each in views[0])
+        ids, mask = (pad(part, (0, self.settings.max_length - part.shape[1])) for part in views[0])
         self.calls += 1
         decay = 1 - (1 - 0.75) * (math.cos(math.pi * self.calls / CALLS) + 1) / 2
         average(self.target.encoder.parameters(), self.encoder.encoder.parameters(), decay)
@@ -570,13 +572,15 @@ def test_each_setting_of_a_preset_matters(
     back = {name: getattr(tiny_run(method, "intended"), name)}
     if name == "ema_schedule_steps":
         back[name] = 2 * CALLS
-    settings = [tiny_run(method, "published-code", **given | each) for each in ({}, back)]
+    settings = [tiny_run(method, "published-code", **given | change) for change in ({}, back)]
     assert getattr(settings[0], name) != getattr(settings[1], name)
-    one, other = (run(each) for each in settings)
+    one, other = (run(own) for own in settings)
     if name.startswith("select_"):
         assert one.curve["score"][-1] != pytest.approx(other.curve["score"][-1], rel=1e-6)
     else:
-        weights = [torch.cat([w.flatten() for w in each.weights.values()]) for each in (one, other)]
+        weights = [
+            torch.cat([w.flatten() for w in trained.weights.values()]) for trained in (one, other)
+        ]
         # equal runs end with the same bits
         assert float((weights[0] - weights[1]).abs().max()) > 1e-12
 
@@ -625,17 +629,24 @@ def test_checkpoints_are_compared_with_the_head_and_scored_without(tiny_run: Set
     tokens = (read(text) for text in inputs.dev.sentences.texts)
     with torch.no_grad():
         plain = torch.cat(
-            [vectors_of(encoder, each["input_ids"], each["attention_mask"]) for each in tokens]
+            [
+                vectors_of(encoder, encoded["input_ids"], encoded["attention_mask"])
+                for encoded in tokens
+            ]
         )
     headed = torch.tanh(linear(plain, heads, "pooler"))
-    selected, scored = (inputs.dev.evaluate(each.float().numpy()).score for each in (headed, plain))
+    selected, scored = (
+        inputs.dev.evaluate(vectors.float().numpy()).score for vectors in (headed, plain)
+    )
     assert outcome.curve["score"][-1] == pytest.approx(selected, abs=1e-3)
     assert outcome.after.dev.score == pytest.approx(scored, abs=1e-3)
     assert selected != pytest.approx(scored, abs=1e-3)
 
 
 def test_the_precision_is_not_part_of_a_preset(tiny_run: Settings) -> None:
-    assert not any("precision" in values for each in PRESETS.values() for values in each.values())
+    assert not any(
+        "precision" in values for preset in PRESETS.values() for values in preset.values()
+    )
     expected = losses_of(tiny_run("mocose", "published-code", steps=4))
     other = tiny_run("mocose", "published-code", steps=4, precision="bfloat16")
     assert losses_of(other) != pytest.approx(expected, rel=1e-3)

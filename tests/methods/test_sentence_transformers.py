@@ -134,8 +134,11 @@ def test_a_guide_is_read_and_neither_trained_nor_saved(theirs: Settings) -> None
     assert np.isfinite(outcome.curve["loss"]).all()
     torch.testing.assert_close(dict(guide.state_dict()), before, rtol=0, atol=0)
     sizes = [
-        sum(value.numel() for value in start(each, load_inputs(each)).method.state_dict().values())
-        for each in (guided, theirs())
+        sum(
+            value.numel()
+            for value in start(settings, load_inputs(settings)).method.state_dict().values()
+        )
+        for settings in (guided, theirs())
     ]
     assert sizes[0] == sizes[1]
 
@@ -224,8 +227,8 @@ def test_a_missing_library_is_one_sentence(
 
 def test_the_version_of_the_library_is_recorded(theirs: Settings, settings_of: Settings) -> None:
     versions = [
-        environment_of(each, load_inputs(each)).versions
-        for each in (theirs(), settings_of(method="simcse"))
+        environment_of(settings, load_inputs(settings)).versions
+        for settings in (theirs(), settings_of(method="simcse"))
     ]
     assert NAME in versions[0]
     assert NAME not in versions[1]
@@ -270,7 +273,7 @@ def test_their_loss_is_searched_beside_a_momentum_method(written: Written) -> No
     """
     spec = written(text)
     assert isinstance(spec, MethodSpec)
-    trials = [spec.settings(each.parameters or {}, each.seed) for each in spec.search_trials()]
+    trials = [spec.settings(unit.parameters or {}, unit.seed) for unit in spec.search_trials()]
     assert [trial.mtd is None for trial in trials] == [False, False, True]
     assert trials[-1].model_dump()["loss_arguments"] == '{"mini_batch_size": 8}'
 

@@ -70,7 +70,7 @@ def test_training_uses_the_mask_token_of_three_prompted_views(sncse_of: Settings
         at = hidden[ids == inputs.encoder.tokenizer.mask_token_id]
         passes.append(torch.tanh(at @ branch.pooler.weight.T + branch.pooler.bias))
     assert len(passes) == 3
-    z1, z2, z3 = (each.detach().double().numpy() for each in passes)
+    z1, z2, z3 = (vectors.detach().double().numpy() for vectors in passes)
     branch.train()
     trained = train(settings, inputs, state=state).curve["loss"][0]
     assert trained == pytest.approx(slow_loss(z1, z2, z3, settings), rel=1e-5)

@@ -130,7 +130,7 @@ def _mutants_of(
 def find(group: str, root: Path, modules: Sequence[str]) -> list[Mutant]:
     """Every mutant of a group's modules."""
     seen: Counter[tuple[str, str]] = Counter()
-    return [each for module in modules for each in _mutants_of(group, root, module, seen)]
+    return [mutant for module in modules for mutant in _mutants_of(group, root, module, seen)]
 
 
 def sample(mutants: Sequence[Mutant], size: int) -> list[Mutant]:

@@ -200,7 +200,7 @@ def main() -> int:
     chosen = parser.parse_args()
     tree = chosen.tree.resolve()
     groups = tomllib.loads(chosen.groups.read_text())
-    found = [each for name in groups for each in find(name, tree, groups[name]["modules"])]
+    found = [mutant for name in groups for mutant in find(name, tree, groups[name]["modules"])]
     absent = []
     if chosen.like:
         keys = read_keys(chosen.like)

@@ -172,8 +172,8 @@ def test_many_damaged_databases(
         random, path = Random(number), restore(tmp_path / f"{number}.db")
         damage = random.choice([*damaging.DAMAGES, *damaging.COMMON * 3])
         damage(path, random)
-        for each in try_commands(path, COMMANDS, monkeypatch):
-            wrong.append(f"{damage.__name__} {number}: {each}")
+        for problem in try_commands(path, COMMANDS, monkeypatch):
+            wrong.append(f"{damage.__name__} {number}: {problem}")
         capsys.readouterr()
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     with capsys.disabled():

@@ -69,22 +69,22 @@ def run_all(run: Command, name: str, lines: Sequence[Sequence[str]]) -> None:
         (Path(other) / name).write_bytes(OTHER)
         (here / other).write_bytes(OTHER)
     beside = [*here.iterdir(), *(Path(other) / name for other in mistaken_for(name))]
-    others = [each.absolute() for each in beside]
+    others = [path.absolute() for path in beside]
     os.chdir(here)
     before = set(Path().iterdir())
     for words in lines:
         run([*words, "--storage", name])
-    made = {each.name for each in set(Path().iterdir()) - before}
+    made = {path.name for path in set(Path().iterdir()) - before}
     assert made <= {name, "copy.db", "reports", "models", "__pycache__"}
-    assert [each.name for each in list_studies(f"{Path.cwd()}/{name}")] == ["other"]
-    assert {each.read_bytes() for each in others} <= {OTHER}
+    assert [study.name for study in list_studies(f"{Path.cwd()}/{name}")] == ["other"]
+    assert {path.read_bytes() for path in others} <= {OTHER}
 
 
 @pytest.mark.parametrize(
     "name",
     [
         *QUICK,
-        *(pytest.param(each, marks=pytest.mark.slow) for each in NAMES if each not in QUICK),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES if name not in QUICK),
     ],
 )
 def test_a_database_of_any_name_is_that_file(

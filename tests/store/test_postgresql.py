@@ -63,7 +63,7 @@ def test_a_sweep_on_a_server_is_read_like_one_on_a_file(
     assert (code, sum(counts.values())) == (0, count)
     on_server = load_study(name, postgresql_url)
     on_file = load_study(name, str(restore(tmp_path / "recorded.db")))
-    assert list(on_server.trials) == [each for each in on_file.trials if each != "note"]
+    assert list(on_server.trials) == [column for column in on_file.trials if column != "note"]
     assert on_server.curves.dtypes.to_dict() == on_file.curves.dtypes.to_dict()
     assert len(on_server.curves) == 4 * count
     [listed] = list_studies(postgresql_url)
@@ -88,7 +88,7 @@ def test_four_processes_claim_every_queued_trial_once(
             ]
             assert store.add_trials(planned) == []
             lists = list(pool.map(claim_all, [postgresql_url] * 4, range(4)))
-            claimed = Counter(name for each in lists for name in each)
+            claimed = Counter(name for names in lists for name in names)
             assert claimed == Counter(names)
 
 

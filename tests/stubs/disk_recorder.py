@@ -51,13 +51,13 @@ def watched(before: Before, after: Callable[[str, tuple[Any, ...]], None]) -> It
     patches = [patch.object(os, name, wrapped(name, getattr(os, name))) for name in OPERATIONS]
     opened = wrapped("open", io.open)
     patches += [patch.object(module, "open", opened) for module in (io, builtins)]
-    for each in patches:
-        each.start()
+    for replaced in patches:
+        replaced.start()
     try:
         yield
     finally:
-        for each in patches:
-            each.stop()
+        for replaced in patches:
+            replaced.stop()
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,9 @@ def _compile_tables_once() -> None:
             if tables not in compiled:
                 made: list[ExecutableDDLElement] = list(map(CreateTable, tables.sorted_tables))
                 made += [CreateIndex(i) for table in tables.sorted_tables for i in table.indexes]
-                compiled[tables] = [str(each.compile(dialect=connection.dialect)) for each in made]
+                compiled[tables] = [
+                    str(statement.compile(dialect=connection.dialect)) for statement in made
+                ]
             for statement in compiled[tables]:
                 connection.exec_driver_sql(statement)
 

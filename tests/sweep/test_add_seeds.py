@@ -135,7 +135,7 @@ def test_an_unclear_study_ends_at_max_seeds_and_an_interrupted_sweep_takes_the_s
     assert [sweep().exit_code for _ in range(4)] == [130, 130, 130, 0]
     assert len(calls) == 33
     columns = ["look", "seeds", "runs", "alpha", "p_value", "verdict", "decision", "added"]
-    resumed, straight = (load_study("until", each).looks[columns] for each in (url, whole))
+    resumed, straight = (load_study("until", place).looks[columns] for place in (url, whole))
     assert resumed.to_dict("records") == straight.to_dict("records")
 
 

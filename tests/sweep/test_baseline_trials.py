@@ -123,7 +123,7 @@ def test_looks_neither_count_it_nor_run_on_without_it(
     result = run.sweep(written(beside), url, run.Execution(jobs=1))
     worker.open_in_process.cache_clear()
     run.sweep(written(UNTIL), alone, run.Execution(jobs=1))
-    looks, expected = (load_study("a", each).looks for each in (url, alone))
+    looks, expected = (load_study("a", place).looks for place in (url, alone))
     columns = ["look", "seeds", "runs", "p_value", "verdict", "decision", "added"]
     assert looks[columns].to_dict("records") == expected[columns].to_dict("records")
     study = load_study("a", url)

@@ -37,7 +37,7 @@ def test_a_death_that_another_sweep_finds_is_counted(
     ended = ("FAIL", "interrupted") if counted else ("WAITING", "")
     assert (row["state"], row["reason_code"]) == ended
     copies = optuna.load_study(study_name="a", storage=url).get_trials(deepcopy=False)
-    assert [each.state.name for each in copies] == (["FAIL"] if counted else [])
+    assert [trial.state.name for trial in copies] == (["FAIL"] if counted else [])
 
 
 def test_a_later_checkpoint_forgets_the_deaths(url: str) -> None:

@@ -184,7 +184,7 @@ def test_an_export_has_the_choice(
     export_study("a", url, tmp_path / "a.db")
     import_study(tmp_path / "a.db", copied)
     check(copied)
-    one, other = (load_study("a", each).tuning for each in (url, copied))
+    one, other = (load_study("a", place).tuning for place in (url, copied))
     assert one is not None
     assert other is not None
     pd.testing.assert_frame_equal(one.trials, other.trials)

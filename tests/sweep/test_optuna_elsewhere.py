@@ -66,7 +66,7 @@ def test_a_trial_of_another_program_is_replaced_by_ours(tmp_path: Path) -> None:
 def disagreements(study: StubSweep) -> list[Problem]:
     """Of the two records."""
     found = examine(f"sqlite:///{study.database}", study.folder / "models", "stubs")
-    return [each for each in found.studies["stubs"] if "Optuna" in each.invariant]
+    return [problem for problem in found.studies["stubs"] if "Optuna" in problem.invariant]
 
 
 def snapshot(database: Path) -> str:

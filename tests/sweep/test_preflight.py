@@ -67,7 +67,7 @@ def test_a_refused_sweep_leaves_no_study_and_no_file(
         runs.sweep(spec, url, runs.Execution(jobs=1))
     assert snapshot(tmp_path) == before
     if existing:
-        assert [each.name for each in list_studies(url)] == ["other"]
+        assert [study.name for study in list_studies(url)] == ["other"]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def started() -> Callable[[], list[int]]:
 def below(process: int) -> list[int]:
     """The processes below a process that have not ended."""
     found = children(process)
-    return found + [each for child in found for each in below(child)]
+    return found + [process for child in found for process in below(child)]
 
 
 def wait_until(condition: Callable[[], Any]) -> None:
@@ -143,7 +143,7 @@ def test_a_server_that_is_killed_is_replaced(tmp_path: Path, started: Any, work:
         assert deaths_of(engine) == [Death(how, before)]
         engine.start(1, work())
         wait_until(lambda: len(begun(tmp_path)) == 2)
-        assert len({each.split()[-1] for each in begun(tmp_path).values()}) == 2
+        assert len({line.split()[-1] for line in begun(tmp_path).values()}) == 2
     assert started() == []
 
 
@@ -184,7 +184,7 @@ def test_a_function_is_called_in_forks_of_a_server(started: Any) -> None:
     with closing(ForkServer(1, ())) as server:
         found = call_in_forks(server, (stub_calls.describe, ("by",)), 2)
         assert len(set(found)) == 2
-        assert all(each.startswith("by ") for each in found)
+        assert all(text.startswith("by ") for text in found)
         with pytest.raises(RuntimeError, match="ZeroDivisionError") as caught:
             call_in_forks(server, (stub_calls.describe, ("",)), 2)
         assert "in describe" in caught.value.__notes__[0]

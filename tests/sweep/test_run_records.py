@@ -39,8 +39,8 @@ def test_a_trial_whose_process_was_killed_is_shown_as_waiting(url: str) -> None:
         begin_trial(store, owner)
     assert states(url) == ("running", "running", {"RUNNING": 1, "WAITING": 2})
     assert load_study("a", url).trials["state"].tolist() == ["RUNNING", "WAITING"]
-    each = [living_state(read_trial(url, "a", number).row) for number in (0, 1)]
-    assert each == ["RUNNING", "WAITING"]
+    living = [living_state(read_trial(url, "a", number).row) for number in (0, 1)]
+    assert living == ["RUNNING", "WAITING"]
     # another machine, silent for longer than the documented ten minutes
     elsewhere = json.dumps(mine | {"host": "elsewhere"})
     with store.database.engine.begin() as connection:

@@ -369,8 +369,8 @@ def test_a_study_deleted_through_optuna_is_written_there_again(sweep, url) -> No
 def outcome_of(scores: list[TaskScore]) -> Outcome:
     """A finished run: dev score 42, test score 40, its tasks' scores as given; 10 before."""
     dev, test = Evaluation(42.0, 0.1, -2.0, 0.2), Evaluation(40.0, 0.1, -2.0, 0.2)
-    earlier = tuple(TaskScore(each.task, 10.0) for each in scores)
-    before, after = (EncoderScores(dev, test, np.ones(3), each) for each in (earlier, (*scores,)))
+    earlier = tuple(TaskScore(score.task, 10.0) for score in scores)
+    before, after = (EncoderScores(dev, test, np.ones(3), tasks) for tasks in (earlier, (*scores,)))
     return Outcome(3, before, after, {}, {}, 1.0)
 
 

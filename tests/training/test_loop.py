@@ -218,7 +218,7 @@ def test_the_last_checkpoint_is_scored_where_none_is_selected(settings_of: Setti
     given = {"steps": 24, "evaluate_every": 2, "learning_rate": 5e-3}
     settings = settings_of(**given, select_on="last")
     inputs = load_inputs(settings)
-    dev, last = (train(each, inputs) for each in (settings_of(**given), settings))
+    dev, last = (train(run, inputs) for run in (settings_of(**given), settings))
     assert dev.best_step < last.best_step == 24
     np.testing.assert_array_equal(dev.curve["score"], last.curve["score"])
     assert last.after.dev.score == pytest.approx(float(last.curve["score"][-1]), abs=1e-4)

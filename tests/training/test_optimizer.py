@@ -29,17 +29,21 @@ def test_biases_and_layer_norms_are_without_weight_decay(
     )
     model, optimizer = started(settings)
     norms = [one for one in model.modules() if isinstance(one, nn.LayerNorm)]
-    expected = {id(each) for norm in norms for each in norm.parameters() if each.requires_grad}
+    expected = {
+        id(weights) for norm in norms for weights in norm.parameters() if weights.requires_grad
+    }
     named = model.named_parameters()
-    expected |= {id(each) for name, each in named if name.endswith("bias") and each.requires_grad}
+    expected |= {
+        id(weights) for name, weights in named if name.endswith("bias") and weights.requires_grad
+    }
     decays = {
-        id(each): group["weight_decay"]
+        id(weights): group["weight_decay"]
         for group in optimizer.param_groups
-        for each in group["params"]
+        for weights in group["params"]
     }
     assert {one for one, decay in decays.items() if decay == 0} == expected
     assert {decay for one, decay in decays.items() if one not in expected} == {0.5}
-    assert decays.keys() == {id(each) for each in model.trained()}
+    assert decays.keys() == {id(weights) for weights in model.trained()}
 
 
 def test_by_default_every_parameter_has_weight_decay(settings_of: Settings) -> None:

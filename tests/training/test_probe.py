@@ -24,7 +24,7 @@ class Rows:
     """A stub of a method: key i of probe p is row i of `vectors[p]`."""
 
     def __init__(self, vectors: NDArray[np.float64]) -> None:
-        self.left = [torch.from_numpy(each) for each in vectors]
+        self.left = [torch.from_numpy(keys) for keys in vectors]
 
     def keys(self, _ids: Tensor, _mask: Tensor) -> Tensor:
         return normalize(self.left.pop(0), dim=1)
@@ -57,7 +57,7 @@ def test_cosines_are_those_of_a_slow_transcription(every: int) -> None:
         expected = [np.mean(np.sum(unit[at] * unit[at - lag], axis=1)) for at in range(lag, 20)]
         assert found[lag:] == pytest.approx(expected, abs=1e-6)
     pairs = [(i, j) for i in range(5) for j in range(5) if i != j]
-    expected = [np.mean([each[i] @ each[j] for i, j in pairs]) for each in unit]
+    expected = [np.mean([keys[i] @ keys[j] for i, j in pairs]) for keys in unit]
     assert columns["cosine_different"] == pytest.approx(expected, abs=1e-6)
 
 

@@ -76,18 +76,18 @@ def test_a_folder_is_copied_there_and_back(shared_url: str, tmp_path: Path) -> N
     # another machine has opened the place before
     assert artifacts.files("study/one") == ["a.json", "empty", "sub/b.bin"]
     assert artifacts.files("study") == [
-        f"{name}/{each}" for name in ("one-two", "one") for each in ("a.json", "empty", "sub/b.bin")
+        f"{name}/{file}" for name in ("one-two", "one") for file in ("a.json", "empty", "sub/b.bin")
     ]
     (tmp_path / "back" / "sub").mkdir(parents=True)
     artifacts.download("study/one", artifacts.files("study/one"), tmp_path / "back")
-    for each in ("a.json", "sub/b.bin", "empty"):
-        assert (tmp_path / "back" / each).read_bytes() == (folder / each).read_bytes()
+    for file in ("a.json", "sub/b.bin", "empty"):
+        assert (tmp_path / "back" / file).read_bytes() == (folder / file).read_bytes()
     artifacts.remove("study/one")
     artifacts.remove("study/one")
     assert artifacts.files("study/one") == []
     assert len(artifacts.files("study/one-two")) == 3
     # what was written to check the place is removed
-    assert all(each.startswith("study/") for each in artifacts.files(""))
+    assert all(file.startswith("study/") for file in artifacts.files(""))
 
 
 def test_what_another_machine_writes_meanwhile_is_seen(

@@ -98,7 +98,7 @@ def test_a_study_in_which_no_trial_has_begun_is_replaced(
     recorded = store.study()
     assert (recorded.identity, recorded.file_text) == (spec.identity(), other)
     assert set(store.planned()) == {trial.key for trial in spec.search_trials()}
-    assert [each.name for each in list_studies(url)] == ["a"]
+    assert [study.name for study in list_studies(url)] == ["a"]
     # opened again it is that study, without a further sentence
     opened(other, notify=notes.append)
     assert notes == [REPLACED]

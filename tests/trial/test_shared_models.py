@@ -78,7 +78,7 @@ def test_a_trial_interrupted_on_one_machine_ends_on_another_as_one_that_was_not(
         stop_in(patch, best, 3)
         assert sweep("a", shared_url).exit_code == 130
     artifacts = Artifacts(shared_url)
-    assert any(each.endswith("manifest.json") for each in artifacts.files("kept/checkpoints"))
+    assert any(file.endswith("manifest.json") for file in artifacts.files("kept/checkpoints"))
     with monkeypatch.context() as patch:
         # the end of a sweep would remove the checkpoints too
         patch.setattr("mtdlab.trial.trainer.Trainer.restore", lambda *_: None)
@@ -109,14 +109,14 @@ def test_the_best_model_is_shared_and_named_on_every_machine(
     assert model.is_shared
     assert model.folder.startswith(f"{shared_url}/kept/models/trial-{number}-")
     artifacts = Artifacts(shared_url)
-    [name] = {each.split("/")[0] for each in artifacts.files("kept/models")}
+    [name] = {file.split("/")[0] for file in artifacts.files("kept/models")}
     assert model.folder.endswith(name)
     # it is the model of the first machine
     back = tmp_path / "back"
     (back / RUN).parent.mkdir(parents=True)
     artifacts.download(f"kept/models/{name}", ["model.safetensors", str(RUN)], back)
-    for each in ("model.safetensors", RUN):
-        assert (back / each).read_bytes() == (tmp_path / "a" / "kept" / each).read_bytes()
+    for file in ("model.safetensors", RUN):
+        assert (back / file).read_bytes() == (tmp_path / "a" / "kept" / file).read_bytes()
     elsewhere = sweep("b")
     assert elsewhere.ran == 0
     lines = summary_lines(elsewhere, tmp_path / "b", NO_INVOCATION)
@@ -251,7 +251,7 @@ def test_of_two_machines_that_share_at_once_the_better_model_stays(
     assert best.score == 41.0
     model = store.saved_model()
     assert (model.trial, model.is_shared) == (best.number, True)
-    [name] = {each.split("/")[0] for each in artifacts.files("two/models")}
+    [name] = {file.split("/")[0] for file in artifacts.files("two/models")}
     assert model.folder == f"{shared_url}/two/models/{name}"
     # neither uploads again, nor the worse one in place of the better
     share_model(first, store, artifacts)

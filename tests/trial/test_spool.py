@@ -52,9 +52,9 @@ def test_items_are_kept_with_a_result(tmp_path: Path) -> None:
     read = load_result(tmp_path, "{}")
     assert read.arrays.keys() == RESULT_OF_A_TRIAL.arrays.keys()
     assert read.items.keys() == items.keys()
-    for task, each in read.items.items():
-        assert (each.kind, each.digest) == (items[task].kind, items[task].digest)
-        np.testing.assert_array_equal(each.values, items[task].values)
+    for task, part in read.items.items():
+        assert (part.kind, part.digest) == (items[task].kind, items[task].digest)
+        np.testing.assert_array_equal(part.values, items[task].values)
     np.testing.assert_array_equal(read.items["STS12"].gold, [3, 4])
     assert read.items["MR"].gold is None
 

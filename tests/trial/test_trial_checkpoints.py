@@ -107,7 +107,7 @@ def check_equal(one: Outcome, other: Outcome) -> None:
     for name, column in one.curve.items():
         np.testing.assert_array_equal(column, other.curve[name])
     assert one.after.by_name() == other.after.by_name()
-    assert all(torch.equal(one.weights[name], each) for name, each in other.weights.items())
+    assert all(torch.equal(one.weights[name], weights) for name, weights in other.weights.items())
 
 
 @pytest.mark.parametrize("last", [1, 4, 7])
@@ -218,7 +218,7 @@ def test_a_trial_stopped_on_one_machine_ends_on_another_with_the_same_bits(
 def test_the_two_newest_checkpoints_are_kept(host: Host, shared_url: str) -> None:
     host("a", shared_url, last=6, saved=(1, 3))
     artifacts = Artifacts(shared_url)
-    steps = {each.split("/")[0] for each in artifacts.files(SHARED)}
+    steps = {file.split("/")[0] for file in artifacts.files(SHARED)}
     assert steps == {"step-0000000003", "step-0000000006"}
     assert SharedCheckpoints(artifacts, FOLDER).steps() == [6, 3]
 
@@ -246,7 +246,7 @@ def test_a_checkpoint_that_was_uploaded_in_part_is_ignored_and_later_removed(
     resumed = host("b", shared_url, saved=(7,))
     assert resumed.notes == ["resumed after step 2"]
     check_equal(whole, resumed.outcome)
-    steps = {each.split("/")[0] for each in artifacts.files(SHARED)}
+    steps = {file.split("/")[0] for file in artifacts.files(SHARED)}
     assert steps == {"step-0000000002", "step-0000000007"}
 
 

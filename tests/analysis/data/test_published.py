@@ -26,7 +26,9 @@ def test_the_levels_of_figure_2_are_those_of_its_grid() -> None:
 
 
 def test_table_7_is_read_cell_by_cell() -> None:
-    cells = next(each for each in EXPERIMENTS if each.name == "initial_queue").published()
+    cells = next(
+        experiment for experiment in EXPERIMENTS if experiment.name == "initial_queue"
+    ).published()
     assert len(cells) == 20
     cell = cells[(cells["share"] == 0.25) & (cells["queue_size"] == 512)]
     assert cell["published"].tolist() == [77.30]

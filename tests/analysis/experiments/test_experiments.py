@@ -60,7 +60,7 @@ SLICES = ("0-512", "256-768", "512-1024", "0-256,768-1024", "all")
 
 def grid(**values: Sequence[float | str]) -> list[Point]:
     """Every combination of the settings' values, the last setting changing fastest."""
-    return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
+    return [dict(zip(values, point, strict=True)) for point in product(*values.values())]
 
 
 # The paper's own grid for each experiment, in the order of its file.
@@ -98,10 +98,14 @@ def found(name: str, trials: pd.DataFrame, **options: Any) -> Comparison:
 
 
 def shown_of(trials: pd.DataFrame) -> list[str]:
-    return [each.name for each in EXPERIMENTS if compare(trials, each, SETTINGS) is not None]
+    return [
+        experiment.name
+        for experiment in EXPERIMENTS
+        if compare(trials, experiment, SETTINGS) is not None
+    ]
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
 def test_the_papers_own_grid_meets_every_published_value(experiment: Experiment) -> None:
     points = GRIDS[experiment.name]
     scores = [[10.0 + place, 12.0 + place] for place in range(len(points))]
@@ -117,7 +121,7 @@ def test_the_papers_own_grid_meets_every_published_value(experiment: Experiment)
     assert (table["high"] - table["mean"]).to_numpy() == pytest.approx(12.7062047, rel=1e-6)
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
 def test_sections_are_those_of_what_was_varied(experiment: Experiment) -> None:
     points = GRIDS[experiment.name]
     trials = make_runs(points, [[1.0, 2.0]] * len(points))
@@ -537,7 +541,7 @@ def test_differences_and_means_of_an_experiment_cover_evaluation_items() -> None
     assert (like.table["high"] - like.table["mean"]).min() > 2
     assert these.slope is not None
     assert like.slope is not None
-    widths = [each.high - each.low for each in (these.slope, like.slope)]
+    widths = [slope.high - slope.low for slope in (these.slope, like.slope)]
     assert widths[0] < widths[1]
     incomplete = items.of(range(1, len(values)))
     assert found("ema_decay", trials, items=incomplete).items == 0

@@ -118,7 +118,7 @@ def ciede2000(first: Floats, second: Floats) -> float:
 
 
 def contrast(first: Floats, second: Floats) -> float:
-    low, high = sorted(float(LUMINANCE @ linear(each)) for each in (first, second))
+    low, high = sorted(float(LUMINANCE @ linear(colour)) for colour in (first, second))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -265,7 +265,7 @@ def test_text_is_legible_at_390_and_768_pixels(composed: Composed) -> None:
                 scale = (window - aside) / (figure.get_size_inches()[0] * 72)
                 sizes = [
                     text.get_fontsize()
-                    for text in figure.findobj(lambda each: hasattr(each, "get_fontsize"))
+                    for text in figure.findobj(lambda artist: hasattr(artist, "get_fontsize"))
                     if text.get_text()
                 ]
                 assert min(sizes) * scale >= 9, name
@@ -299,10 +299,10 @@ def test_every_figure_of_runs_has_points(composed: Composed) -> None:
     without = {"mtd_published", "importances", "spectra"}
     for (name, _), figure in composed.items():
         spots = [
-            each for ax in figure.axes for each in ax.get_children() if isinstance(each, Spots)
+            child for ax in figure.axes for child in ax.get_children() if isinstance(child, Spots)
         ]
         assert bool(spots) != (name in without), name
-        assert all(len(each.places) == len(each.labels) for each in spots)
+        assert all(len(group.places) == len(group.labels) for group in spots)
 
 
 def test_a_link_to_a_trial_without_a_row_is_text_alone() -> None:

@@ -30,7 +30,7 @@ def ax() -> Axes:
 
 def points_of(ax: Axes) -> NDArray[np.float64]:
     clouds = [artist for artist in ax.collections if isinstance(artist, PathCollection)]
-    return np.concatenate([np.asarray(each.get_offsets(), dtype=np.float64) for each in clouds])
+    return np.concatenate([np.asarray(cloud.get_offsets(), dtype=np.float64) for cloud in clouds])
 
 
 def labelled_line(ax: Axes, label: str) -> NDArray[np.float64]:
@@ -96,7 +96,7 @@ def test_runs_without_an_mtd_are_a_horizontal_line(ax: Axes) -> None:
 @pytest.mark.parametrize("decays", [(0.75, 0.85), (0.75, 0.999)], ids=["narrow", "wide"])
 @pytest.mark.parametrize(
     "score",
-    [40.0, 95.0, *(pytest.param(each, marks=pytest.mark.slow) for each in (55.0, 70.0, 78.0))],
+    [40.0, 95.0, *(pytest.param(score, marks=pytest.mark.slow) for score in (55.0, 70.0, 78.0))],
 )
 def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
     decays: list[float], score: float
@@ -112,7 +112,7 @@ def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
         figure.draw_without_rendering()
     legend = ax.get_legend()
     assert any(text.get_text().endswith(", not drawn") for text in legend.get_texts())
-    assert not any(each.get_label() == "95 % CI" for each in ax.collections)
+    assert not any(artist.get_label() == "95 % CI" for artist in ax.collections)
     line = labelled_line(ax, "SimCSE (no MTD)")
     np.testing.assert_array_equal(line, [[0, score], [1, score]])
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
@@ -139,7 +139,9 @@ def test_the_paired_curve_has_a_line_at_zero(ax: Axes) -> None:
     np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [0, 0])
     np.testing.assert_array_equal(labelled_line(ax, "smooth curve"), smooth[["mtd", "mean"]])
     rings = [
-        each for each in ax.collections if each.get_label() == "indistinguishable from the best"
+        artist
+        for artist in ax.collections
+        if artist.get_label() == "indistinguishable from the best"
     ]
     np.testing.assert_array_equal(rings[0].get_offsets(), curve[["mtd", "mean"]].iloc[3:5])
     np.testing.assert_array_equal(labelled_line(ax, "level"), curve[["mtd", "mean"]])

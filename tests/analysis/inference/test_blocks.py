@@ -45,7 +45,7 @@ class LeastSquares:
 
     def variance_of(self, level: int) -> tuple[float, float]:
         """Sum of a level's squared residuals over its degrees of freedom, and those."""
-        here = [row for row, (_, each) in enumerate(self.cells) if each == level]
+        here = [row for row, (_, column) in enumerate(self.cells) if column == level]
         freedom = self.left[here].sum()
         return (self.residuals[here] ** 2).sum() / freedom, freedom
 
@@ -81,7 +81,7 @@ def test_standard_errors_are_the_runs_weights_times_their_variances(holes: int) 
     assert found.estimate[0] == pytest.approx(contrast @ slow.effects)
     assert found.errors[0, 0, 0] == pytest.approx(np.sqrt(squares @ own))
     assert found.errors[0, 1, 0] == pytest.approx(np.sqrt(squares.sum() * fit.typical))
-    parts = np.array([squares[own == each].sum() * each for each in fit.variances])
+    parts = np.array([squares[own == variance].sum() * variance for variance in fit.variances])
     satterthwaite = parts.sum() ** 2 / (parts**2 / blocks.level_freedom).sum()
     assert found.freedoms[0, 0, 0] == pytest.approx(satterthwaite)
 

@@ -256,7 +256,7 @@ class TestSession:
     def test_candidates_share_the_error(self, tmp_path: Path) -> None:
         path = tmp_path / "s.json"
         found = [ask(path, self.scores, 3, f"c{at}") for at in range(1, 5)]
-        levels = [each.level for each in found]
+        levels = [decision.level for decision in found]
         assert levels == pytest.approx([ALPHA / (n * (n + 1)) for n in (1, 2, 3, 4)])
         assert found[-1].candidates == 4
         # the upper bound has the error of one candidate
@@ -332,7 +332,7 @@ class TestSession:
         with get_context("fork").Pool(4) as pool:
             found = pool.starmap(ask, [(path, self.scores, 4, f"c{at}") for at in range(1, 6)])
         recorded = json.loads(path.read_text())
-        levels = sorted((each["level"] for each in recorded), reverse=True)
+        levels = sorted((kept["level"] for kept in recorded), reverse=True)
         assert levels == pytest.approx([ALPHA / (n * (n + 1)) for n in range(1, 6)])
-        assert {each.level for each in found} == set(levels)
-        assert sorted(each["candidate"] for each in recorded) == [f"c{at}" for at in range(1, 6)]
+        assert {decision.level for decision in found} == set(levels)
+        assert sorted(kept["candidate"] for kept in recorded) == [f"c{at}" for at in range(1, 6)]

@@ -37,7 +37,7 @@ def classify(scores: np.ndarray, distance: np.ndarray = DISTANCE) -> SimpleNames
     """`Shapes` of one table."""
     tests = shape_tests(scores, distance)
     found = tests.classify(tests.fit(scores[None]), 0.05, 0.5)
-    return SimpleNamespace(**{name: each[0] for name, each in vars(found).items()})
+    return SimpleNamespace(**{name: values[0] for name, values in vars(found).items()})
 
 
 def test_slopes_are_those_of_least_squares() -> None:
@@ -57,8 +57,8 @@ def test_scores_that_only_rise_or_fall_are_seldom_called_peaked(
     """The least favourable curves: the whole change is between the first or last two levels."""
     truth = np.full(7, float(step[1]))
     truth[0] = step[0]
-    for each in (truth, truth[::-1]):
-        shapes = count_shapes(draw(each, noisy=noisy))
+    for curve in (truth, truth[::-1]):
+        shapes = count_shapes(draw(curve, noisy=noisy))
         # 300 tables at a rate of 0.05: more than 28 has a probability below 0.001
         assert shapes["peaked"] <= 28
     if step == (0, 0):

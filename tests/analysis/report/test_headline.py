@@ -442,7 +442,7 @@ def test_durations_are_readable() -> None:
 def test_auto_is_shown_as_what_the_machines_made_of_it() -> None:
     trials = make_trials().assign(device="auto", precision="float32")
     machine = {"device": "cpu", "precision": "bfloat16", "threads": "1", "processor": ""}
-    environment = pd.DataFrame([machine | {"number": each} for each in trials["number"]])
+    environment = pd.DataFrame([machine | {"number": number} for number in trials["number"]])
     settings = {name: RecordedSetting(name) for name in ("device", "precision")}
     study = dataclasses.replace(build_study(trials), environment=environment, settings=settings)
     fixed = list_fixed(study)

@@ -155,7 +155,7 @@ def test_at_most_three_caveats_stand_on_the_first_screen_and_all_below(
     [
         "table",
         "means",
-        *(pytest.param(each, marks=pytest.mark.slow) for each in ("program", "studies")),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("program", "studies")),
     ],
 )
 @pytest.mark.usefixtures("figures_not_drawn")
@@ -211,7 +211,7 @@ def audit() -> Callable[..., str]:
 
 
 @pytest.mark.parametrize(
-    "width", [390, *(pytest.param(each, marks=pytest.mark.slow) for each in (768, 1280))]
+    "width", [390, *(pytest.param(width, marks=pytest.mark.slow) for width in (768, 1280))]
 )
 def test_the_page_is_accessible(
     open_page: OpenPage, audit: Callable[..., str], address: str, width: int

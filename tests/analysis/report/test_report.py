@@ -240,7 +240,7 @@ def test_text_in_tables_is_no_formula_of_a_spreadsheet(tmp_path: Path) -> None:
     study = build_study(trials.assign(queue_slice=text, **{"=setting": 1.0}))
     write(study, tmp_path, topics=(trials_topic.TOPIC,))
     table = pd.read_csv(tmp_path / "tables" / "trials.csv", dtype=str)
-    assert table["queue_slice"].tolist()[:9] == [f"'{each}" for each in formulas] + plain
+    assert table["queue_slice"].tolist()[:9] == [f"'{formula}" for formula in formulas] + plain
     assert "'=setting" in table
     assert "=setting" not in table
 

@@ -193,7 +193,7 @@ def test_the_test_of_failures_rarely_warns_of_chance() -> None:
 def test_a_level_beyond_the_run_is_warned_of_and_not_counted_as_missing() -> None:
     trials = make_trials(decays=(0.5, 0.9, 0.995), times=(8,)).assign(steps=160)
     study = build_study(trials)
-    [text] = [each for each in list_warnings(StudyContext(study)) if "eyond the run" in each]
+    [text] = [text for text in list_warnings(StudyContext(study)) if "eyond the run" in text]
     assert text == (
         "MTD 208 (η 0.995): 45 % of the momentum encoder's initial weights remain after 160 steps. "
         "Beyond the run, and taking no part in the verdict on MTD unless beyond_run is keep: "

@@ -69,8 +69,8 @@ def test_the_same_scores_agree_in_order_and_best() -> None:
     assert (found.order.mean, found.order.low, found.order.high) == pytest.approx((1, 1, 1))
     assert (found.ratio.mean, found.ratio.low, found.ratio.high) == pytest.approx((1, 1, 1))
     assert len(found.best) == 2
-    for each in found.best:
-        assert (each.mean, each.low, each.high) == pytest.approx((9, 9, 9))
+    for level in found.best:
+        assert (level.mean, level.low, level.high) == pytest.approx((9, 9, 9))
     assert found.same_best
 
 
@@ -109,7 +109,7 @@ def test_half_lives_can_agree_where_steps_do_not() -> None:
     assert steps.ratio.mean == pytest.approx(17 / 5)
     assert not steps.same_best
     assert halves.ratio.mean == pytest.approx(1)
-    assert [each.mean for each in halves.best] == [pytest.approx(2.5)] * 2
+    assert [level.mean for level in halves.best] == [pytest.approx(2.5)] * 2
 
 
 def test_sentences_can_agree_where_steps_do_not() -> None:
@@ -122,7 +122,10 @@ def test_sentences_can_agree_where_steps_do_not() -> None:
     )
     first = dataclasses.replace(first, trials=first.trials.assign(steps=100.0))
     steps, sentences, shares = compute_agreements(first, other)
-    assert [each.unit for each in (sentences, shares)] == ["sentences", "shares of the run"]
+    assert [agreement.unit for agreement in (sentences, shares)] == [
+        "sentences",
+        "shares of the run",
+    ]
     assert not steps.same_best
     assert sentences.ratio.mean == pytest.approx(1)
     assert sentences.best[0].mean == pytest.approx(5 * size)
@@ -131,7 +134,7 @@ def test_sentences_can_agree_where_steps_do_not() -> None:
     # a study that varies the batch size has no place in sentences
     varied = other.trials["batch_size"].where(other.trials["seed"] > 0, 2.0)
     mixed = dataclasses.replace(other, trials=other.trials.assign(batch_size=varied))
-    assert [each.unit for each in compute_agreements(first, mixed)] == [
+    assert [agreement.unit for agreement in compute_agreements(first, mixed)] == [
         "steps",
         "shares of the run",
     ]
@@ -147,7 +150,7 @@ def test_levels_whose_half_life_is_not_known_are_left_out() -> None:
     assert np.isnan(halves.ratio.mean)
     assert not halves.same_best
     lost = dataclasses.replace(beyond, probes=beyond.probes.assign(cosine=1.0))
-    assert [each.unit for each in compute_agreements(first, lost)] == ["steps"]
+    assert [agreement.unit for agreement in compute_agreements(first, lost)] == ["steps"]
 
 
 def test_too_little_is_no_comparison() -> None:

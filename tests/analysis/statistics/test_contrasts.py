@@ -73,7 +73,7 @@ def test_two_studies_are_compared_where_both_have_every_seed(study: StudyFrames)
 
 def test_a_setting_that_a_method_lacks_is_none(study: StudyFrames) -> None:
     other = study.trials.drop(columns="queue_size")
-    known = {name: each for name, each in study.settings.items() if name != "queue_size"}
+    known = {name: setting for name, setting in study.settings.items() if name != "queue_size"}
     queue = int(study.trials["queue_size"].min())
     first = replace(study, trials=study.trials[study.trials["queue_size"] == queue])
     found = compare_studies(first, replace(study, name="other", trials=other, settings=known))

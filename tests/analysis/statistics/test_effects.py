@@ -66,12 +66,12 @@ def test_an_interaction_is_the_difference_of_differences_of_means() -> None:
     assert row["low"] > 0
     means = trials.groupby(["rate", "width"])["score"].mean()
     assert len(found.interactions) == 3 * 3
-    for each in found.interactions.to_dict("records"):
+    for effect in found.interactions.to_dict("records"):
         above = [
-            means[each["upper"], width] - means[each["lower"], width]
-            for width in (each["at"], each["less_at"])
+            means[effect["upper"], width] - means[effect["lower"], width]
+            for width in (effect["at"], effect["less_at"])
         ]
-        assert each["difference"] == pytest.approx(above[0] - above[1])
+        assert effect["difference"] == pytest.approx(above[0] - above[1])
     assert 1.0 in (row["upper"], row["lower"])
     assert 8 in (row["at"], row["less_at"])
     cells = found.cells.set_index(["first", "second"])["mean"]

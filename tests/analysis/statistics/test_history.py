@@ -129,7 +129,7 @@ def test_curves_are_means_over_the_runs_of_a_level() -> None:
     expected = [(0.5 ** (lag / 8) + 0.5 ** (lag / 16)) / 2 for lag in LAGS]
     assert curves["mean"].tolist() == pytest.approx(expected)
     assert curves["cosine_different"].tolist() == pytest.approx([0.25] * len(LAGS))
-    assert curves["cosine"].tolist() == pytest.approx([0.25 + 0.75 * each for each in expected])
+    assert curves["cosine"].tolist() == pytest.approx([0.25 + 0.75 * cosine for cosine in expected])
     assert (curves["low"] < curves["mean"]).all()
 
 

@@ -72,7 +72,7 @@ def test_the_presets_that_methods_ran_with_are_named(mixed: pd.DataFrame) -> Non
         study = build_study(mixed.assign(preset=presets))
         context = StudyContext(study)
         texts = topic.describe(context, topic.compute(context))
-        return [each for each in texts if "reset" in each]
+        return [text for text in texts if "reset" in text]
 
     assert presets_of("paper") == ["Presets: paper (every method)."]
     several = np.where(mixed["method"] == "plain", "published-code", "intended")
@@ -163,7 +163,7 @@ def test_one_level_beside_methods_has_no_section_over_mtd(mixed: pd.DataFrame) -
     over_mtd = {"score", "geometry", "spectra"}
     for trials, expected in ((mixed, over_mtd), (mixed[mixed["mtd"] != 5], set())):
         context = StudyContext(build_study(trials))
-        shown = {each.name for each in TOPICS if each.build(context) is not None}
+        shown = {topic.name for topic in TOPICS if topic.build(context) is not None}
         assert shown & over_mtd == expected
         assert "methods" in shown
         assert ("So are the curves over MTD" in " ".join(list_warnings(context))) == bool(expected)

@@ -44,16 +44,16 @@ FOUR = ((1e-3, 160, 18.0), (1e-3, 640, 18.0), (3e-4, 160, 28.0), (3e-3, 160, 12.
 
 def test_every_condition_has_its_own_verdict() -> None:
     found = conditions_of(conditioned(FOUR))
-    assert [each.name for each in found] == [
+    assert [condition.name for condition in found] == [
         "learning rate 0.0003, 160 steps",
         "learning rate 0.001, 160 steps",
         "learning rate 0.001, 640 steps",
         "learning rate 0.003, 160 steps",
     ]
-    best = [float(each.curve["mtd"][each.curve["mean"].argmax()]) for each in found]
+    best = [float(condition.curve["mtd"][condition.curve["mean"].argmax()]) for condition in found]
     assert best == [28, 18, 18, 12]
-    assert all(each.verdict.seeds == 3 and len(each.paired) == 5 for each in found)
-    assert [each.verdict.level for each in found] == pytest.approx([0.9875] * 4)
+    assert all(condition.verdict.seeds == 3 and len(condition.paired) == 5 for condition in found)
+    assert [condition.verdict.level for condition in found] == pytest.approx([0.9875] * 4)
     assert conditions_of(conditioned(FOUR[:2]))[0].verdict.level == 0.975
     stated = describe_conditions(found[0].runs)
     assert stated == "at learning rate 0.0003, 160 steps, queue size 512 and batch size 64"
@@ -84,13 +84,13 @@ def test_one_condition_or_none_with_several_levels_is_nothing_to_compare() -> No
 
 def test_the_half_life_is_that_of_the_best_level() -> None:
     found = conditions_of(conditioned(FOUR))
-    assert [each.half_life for each in found] == pytest.approx([7, 4.5, 4.5, 3])
+    assert [condition.half_life for condition in found] == pytest.approx([7, 4.5, 4.5, 3])
 
 
 def test_the_section_names_each_condition() -> None:
     trials = conditioned(FOUR)
     context = StudyContext(build_study(trials))
-    contents, names = topic.build(context), [each.name for each in topic.compute(context)]
+    contents, names = topic.build(context), [condition.name for condition in topic.compute(context)]
     text = contents.text
     assert text[4] == (
         "The 4 verdicts share the error rate of 5 %: each is at 98.75 % confidence (Bonferroni)."

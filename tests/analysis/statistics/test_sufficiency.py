@@ -75,7 +75,8 @@ def test_evaluation_items_are_counted_where_every_run_has_them() -> None:
     trials["score"] += values.mean(axis=1)
     items = ItemScores(trials["number"].to_numpy(), values, None, {"own": 100}, "digest")
     these, like = (
-        sufficiency_of(trials, load_items=lambda each=each: each) for each in (None, items)
+        sufficiency_of(trials, load_items=lambda counted=counted: counted)
+        for counted in (None, items)
     )
     assert these.p_value < 0.001
     assert like.p_value > 0.05
@@ -154,7 +155,7 @@ def test_other_settings_are_held_at_one_value() -> None:
     full = scored(lambda _, b: -np.log(b)).assign(learning_rate=1e-3)
     other = full[full["ema_decay"] < 0.99].assign(learning_rate=3e-3, score=0.0)
     both = pd.concat([other, full], ignore_index=True)
-    alone, found = (sufficiency_of(each) for each in (full, both))
+    alone, found = (sufficiency_of(trials) for trials in (full, both))
     assert found.p_value == pytest.approx(alone.p_value)
     assert found.trials == 64
 
