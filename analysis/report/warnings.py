@@ -294,9 +294,8 @@ def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
         for group, failed_here, size in uneven.head(_MOST_NAMED).itertuples(name=None)
     ]
     where += [f"{len(uneven) - len(where)} more"] if len(uneven) > len(where) else []
-    kinds = (
-        format_count(len(uneven), "level" if by_level else "configuration") + " of MTD" * by_level
-    )
+    kind = "level" if by_level else "configuration"
+    kinds = format_count(len(uneven), kind) + " of MTD" * by_level
     return (
         f"Failures are concentrated in {kinds}. Failed trials: {', '.join(where)}, against "
         f"{all_failed} of {all_ended} in all (Fisher's exact test, Bonferroni-adjusted p < 0.05). "

@@ -241,9 +241,8 @@ def _build_correlation(context: StudyContext) -> Contents | None:
     if not len(table):
         return None
     levels, seeds = int(table["levels"].min()), int(table["seeds"].min())
-    caption = (
-        f"Rank correlation of score and MTD within a seed, mean over {format_count(seeds, 'seed')}"
-    )
+    over = format_count(seeds, "seed")
+    caption = f"Rank correlation of score and MTD within a seed, mean over {over}"
     caption += f", with its {PERCENT} t interval for these items." if seeds > 1 else "."
     text = (
         "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "
