@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mtdlab.analysis.inference.decide import decide as decide
-    from mtdlab.analysis.inference.verdict import compute_verdict as compute_verdict
     from mtdlab.analysis.measures.geometry import alignment as alignment
     from mtdlab.analysis.measures.geometry import singular_values as singular_values
     from mtdlab.analysis.measures.geometry import uniformity as uniformity
     from mtdlab.analysis.measures.trace import d_trace as d_trace
     from mtdlab.analysis.notebook import read_run_table as read_run_table
+    from mtdlab.analysis.questions.shape import compute_verdict as compute_verdict
     from mtdlab.analysis.statistics.contrasts import compare_studies as compare_studies
     from mtdlab.analysis.statistics.contrasts import compare_trials as compare_trials
 
 _NAMES = {
     "inference.decide": ("decide",),
-    "inference.verdict": ("compute_verdict",),
     "measures.geometry": ("alignment", "singular_values", "uniformity"),
     "measures.trace": ("d_trace",),
     "notebook": ("read_run_table",),
+    "questions.shape": ("compute_verdict",),
     "statistics.contrasts": ("compare_studies", "compare_trials"),
 }
 

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from mtdlab.analysis.inference.best import BestVerdict
     from mtdlab.analysis.inference.level_means import LevelMeans
-    from mtdlab.analysis.inference.verdict import Verdict
+    from mtdlab.analysis.inference.verdict import Judgement
 
 
 class Study(StudyFrames):
@@ -31,15 +30,16 @@ class Study(StudyFrames):
         """The study of frames that were read."""
         return cls(**{field.name: getattr(frames, field.name) for field in fields(frames)})
 
-    def verdict(self) -> "Verdict | BestVerdict":
-        """The verdict of the study's page: which method or configuration is best.
+    def verdict(self) -> "Judgement":
+        """The numbers of the answer on the study's page, with that as their sentence.
 
-        Where MTD varies within one method it is that on the score against MTD.
+        Of a question on MTD it is a `Verdict`, of one for the best a `BestVerdict`, of one on named
+        differences `Differences`; all have verdict, p_value, seeds, items, confidence and margin.
         """
-        from mtdlab.analysis.report.context import StudyContext
-        from mtdlab.analysis.report.summary import state_verdict
+        from mtdlab.analysis.questions.results import StudyResults
+        from mtdlab.analysis.questions.study import find_answer
 
-        return state_verdict(StudyContext(self))
+        return find_answer(StudyResults(self)).verdict
 
     def summary(self) -> str:
         """What the study shows: the sentences of `verdict`, with its numbers."""

@@ -14,6 +14,7 @@ from mtdlab.analysis.data import defaults
 from mtdlab.analysis.data.environment import Environment, join_sentences
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.questions import Declared
 
 SettingValue = float | str | bool | None
 
@@ -91,14 +92,19 @@ class Plan:
 
     Attributes:
         trials: how many trials had started when it was recorded; 0: specified before the first.
-        values: study, metric, margin (points), alpha, and looks: the numbers of seeds at which the
-            verdict is computed.
+        values: study, metric, margin (points), alpha, looks: the numbers of seeds at which the
+            verdict is computed, and questions, where some are declared.
         sha256: of the values as JSON with sorted keys.
     """
 
     trials: int
     values: Mapping[str, Any]
     sha256: str
+
+    @property
+    def questions(self) -> tuple[Declared, ...]:
+        """What the study asks, as declared. Raises QuestionError where that cannot be read."""
+        return tuple(map(Declared.read, self.values.get("questions", ())))
 
 
 @dataclass(frozen=True)

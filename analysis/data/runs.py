@@ -19,9 +19,21 @@ _SMALL = 10
 _MOST_NAMED = 6
 
 
+CONDITIONS = ("learning_rate", "steps")
+"""Settings that determine how fast the weights change, on which an optimum in MTD may depend."""
+
+
 def level_of(mtd: float) -> float:
     """The level that a run of this MTD is of: equal MTDs of several settings differ by rounding."""
     return float(np.round(mtd, MTD_DECIMALS))
+
+
+def mtd_value(mtd: float | None) -> float | None:
+    """An MTD as levels are told apart by: 14, not 14.000000000000002; None where not known."""
+    if mtd is None or not np.isfinite(mtd):
+        return None
+    level = level_of(mtd)
+    return int(level) if level == int(level) else level
 
 
 def levels_of(runs: "pd.DataFrame") -> "pd.Series":

@@ -25,6 +25,7 @@ from mtdlab.analysis.data.environment import Environment, read_fields
 from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, Plan, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.questions import QuestionError
 
 MAIN, ITEMS = "study.parquet", "items.parquet"
 BESIDE = {"baseline": Baseline, "tuning": NuisanceTrials}
@@ -122,12 +123,17 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
             del own["mixed"]
             lists = {key: tuple(value) for key, value in own.items() if isinstance(value, list)}
             frames[beside.stem] = kind(**own | lists, trials=frames[beside.stem])
+    plans = tuple(Plan(**plan) for plan in about["plans"])
+    try:
+        _ = [plan.questions for plan in plans]
+    except QuestionError as error:
+        raise StoredFramesError(f"{main}: its questions cannot be read: {error}") from None
     study = StudyFrames(
         trials=trials,
         invocation=read_fields(Invocation, about["invocation"]),
         environments=tuple(read_fields(Environment, env) for env in about["environments"]),
         settings={setting["name"]: RecordedSetting(**setting) for setting in about["settings"]},
-        plans=tuple(Plan(**plan) for plan in about["plans"]),
+        plans=plans,
         **about["study"],
         **frames,
     )

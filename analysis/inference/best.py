@@ -1,34 +1,32 @@
 """Which configuration of a study is the best, and whether that is decided.
 
-The question of a study that compares methods, or other settings than those of MTD. What it compares
-has no order: methods at their levels of MTD where it has several methods, else configurations.
+What is compared has no order: methods at their levels of MTD where there are several, else
+configurations.
 Letters: S seeds, C configurations compared, B tables (S, C).
 """
 
-import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mtdlab.analysis.data.defaults import LEVEL, MARGIN, MOST_COMPARED, SCORE_DECIMALS
+from mtdlab.analysis.data.defaults import MOST_COMPARED, SCORE_DECIMALS
 from mtdlab.analysis.data.frames import Settings
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import (
     completed_runs,
     free_settings,
     mtd_or_0,
-    traced_runs,
     varied_settings,
 )
 from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import LevelScores, cell_covariance
 from mtdlab.analysis.inference.shapes import ShapeTests
-from mtdlab.analysis.inference.verdict import OverLooks
+from mtdlab.analysis.inference.verdict import Judgement, OverLooks
 from mtdlab.analysis.measures.trace import PARTS
 
 BestKind = Literal["separated", "equivalent", "inconclusive"]
@@ -74,14 +72,6 @@ def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
     return runs.groupby(varied, dropna=False).ngroup()
 
 
-def asks_for_best(trials: pd.DataFrame, settings: Settings) -> bool:
-    """Whether the question of a study is which configuration is best, not the shape over MTD.
-
-    It is where its completed runs have several methods, or fewer than two levels of MTD.
-    """
-    return varies_method(trials, settings) or traced_runs(trials)["mtd"].nunique() < 2
-
-
 def best_scores(
     trials: pd.DataFrame, settings: Settings, items: ItemScores | None = None
 ) -> LevelScores:
@@ -125,49 +115,47 @@ def classify_best(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> N
 
 
 @dataclass(frozen=True)
-class BestVerdict:
+class BestVerdict(Judgement):
     """What a study shows about which configuration is the best.
 
     Attributes:
-        sentence: the same as text, of a study's page; empty where the verdict was computed alone.
-        p_value: of the best being above each other one; NaN where nothing is compared.
+        verdict: separated, equivalent or inconclusive.
+        p_value: of the best being above each other one.
         ranked: what is compared, each named by the number of its first trial, the highest estimate
             first.
         may_be_best: those of them that no other is significantly better than.
-        seeds: how many are compared.
-        level, margin: confidence of tests and intervals; differences below the margin (points) are
-            treated as no difference.
-        over_looks: what holds over all looks; None for a verdict that is computed once.
     """
 
-    kind: BestKind = "inconclusive"
-    p_value: float = math.nan
+    verdict: BestKind = "inconclusive"
     ranked: tuple[int, ...] = ()
     may_be_best: tuple[int, ...] = ()
-    seeds: int = 0
-    level: float = LEVEL
-    margin: float = MARGIN
-    over_looks: OverLooks | None = None
-    sentence: str = ""
 
     @property
-    def confidence(self) -> float:
-        """The confidence of tests and intervals; over all looks, where there are several."""
-        return self.over_looks.confidence if self.over_looks else self.level
+    def is_separated(self) -> bool:
+        """Whether the best is shown to be above each other one."""
+        return self.verdict == "separated"
+
+    @property
+    def is_equivalent(self) -> bool:
+        """Whether all that may be the best are shown to differ by less than the margin."""
+        return self.verdict == "equivalent"
 
 
-def judge_best(scores: LevelScores, *, level: float, margin: float) -> BestVerdict:
+def judge_best(
+    scores: LevelScores, *, level: float, margin: float, over_looks: OverLooks | None = None
+) -> BestVerdict:
     """What is decided on scores as of `best_scores`; "inconclusive" where nothing is compared."""
+    blank = BestVerdict(level=level, margin=margin, over_looks=over_looks)
     if not scores.comparable:
-        return BestVerdict(level=level, margin=margin)
+        return blank
     tests, fit, numbers = scores.tests, scores.fit.part(None), scores.table.columns.to_numpy()
     order = np.argsort(-scores.fit.effects.round(SCORE_DECIMALS), kind="stable")
-    return BestVerdict(
-        classify_best(tests, fit, 1 - level, margin)[0],
-        float(tests.test_best(fit)[0]),
-        tuple(numbers[order].tolist()),
-        tuple(numbers[tests.find_optimal(fit, 1 - level)[0]].tolist()),
-        len(scores.table),
-        level,
-        margin,
+    return replace(
+        blank,
+        verdict=classify_best(tests, fit, 1 - level, margin)[0],
+        p_value=float(tests.test_best(fit)[0]),
+        ranked=tuple(numbers[order].tolist()),
+        may_be_best=tuple(numbers[tests.find_optimal(fit, 1 - level)[0]].tolist()),
+        seeds=len(scores.table),
+        items=scores.items,
     )

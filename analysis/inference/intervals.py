@@ -28,9 +28,9 @@ class Estimate:
 UNKNOWN = Estimate(math.nan)
 
 
-def share_level(count: int) -> float:
+def share_level(count: int, level: float = LEVEL) -> float:
     """The confidence of each of several tests that share one error rate (Bonferroni)."""
-    return 1 - (1 - LEVEL) / count
+    return 1 - (1 - level) / count
 
 
 def estimate(

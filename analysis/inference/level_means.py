@@ -6,7 +6,7 @@ assumed to be independent, since their seeds are unknown. The tests are those of
 (`mtdlab.analysis.inference.shapes`), with these standard errors in place of estimated ones.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from mtdlab.analysis.data.published import load_curve
 from mtdlab.analysis.inference.blocks import Fit, KnownErrors
 from mtdlab.analysis.inference.shapes import LEAST_FLAT, ShapeTests
 from mtdlab.analysis.inference.simultaneous import Null
-from mtdlab.analysis.inference.verdict import Verdict, judge, write_sentence
+from mtdlab.analysis.inference.verdict import Verdict, judge
 from mtdlab.analysis.measures import Floats
 
 MOST_LEVELS = 100
@@ -146,7 +146,7 @@ def judge_means(data: LevelMeans) -> MeansVerdict:
     without = [equality_p(np.delete(means, at), np.delete(errors, at)) for at in range(len(means))]
     return MeansVerdict(
         data,
-        replace(verdict, sentence=write_sentence(verdict)),
+        verdict,
         equality_p(means, errors),
         float(distance[int(np.argmax(without))]),
         max(without),

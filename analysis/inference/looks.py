@@ -14,8 +14,7 @@ Letters: K looks, G nodes of the integration.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import Literal
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -23,12 +22,8 @@ import scipy
 from numpy.typing import NDArray
 from scipy import special
 
-from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.runs import has_mtd, mtd_or_0
-from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
-from mtdlab.analysis.inference.pairing import LevelScores
-from mtdlab.analysis.inference.verdict import OverLooks, Verdict, compute_verdict
+from mtdlab.analysis.inference.verdict import OverLooks
 from mtdlab.analysis.measures import Floats
 
 _NODES = 400
@@ -128,25 +123,6 @@ def _solve(paths: _Paths, fraction: float, share: float) -> float:
 LEADING_LEVEL = 0.5
 """Confidence of the optimal range whose levels get the next seeds first; error rates do not depend
 on it."""
-_TRENDS = ("rising", "falling")
-Decision = Literal["continue", "decided", "flat", "equivalent", "max_seeds", "no scores"]
-
-
-@dataclass(frozen=True)
-class LookResult:
-    """The result of a look.
-
-    Attributes:
-        p_value: of the trend if the verdict is rising or falling, else of the peak, or of the best
-            configuration; None if not tested.
-        decision: continue, or why the study ends.
-        leading: the numbers of the trials whose configurations get the next seeds first.
-    """
-
-    verdict: str
-    p_value: float | None
-    decision: Decision
-    leading: frozenset[int]
 
 
 def boundaries_at(seeds: Sequence[int], alpha: float) -> Boundaries:
@@ -197,55 +173,6 @@ def over_looks_of(study: StudyFrames) -> OverLooks | None:
     return replace(over_looks, p_value=over, is_early=is_early)
 
 
-def judge_look(study: StudyFrames, *, alpha: float, is_last: bool) -> LookResult:
-    """Whether a study ends at this look, whose nominal significance level is alpha.
-
-    A peak ends the study. A trend ends it if the level at that end has the highest estimate or a
-    peak inside the range is excluded, because for a peak off the middle of the range the trend
-    often becomes significant first. A flat score ends it for futility. Futility is non-binding:
-    the error rate also holds if the study is continued nevertheless.
-
-    A study that asks for the best configuration ends where that is separated from all others, and
-    for futility where all that may be the best are equivalent (`classify_best`).
-    """
-    trials, settings, margin = study.trials, study.settings, study.margin
-    leading = frozenset[int]()
-    if asks_for_best(trials, settings):
-        scores = best_scores(trials, settings, study.items)
-        best = judge_best(scores, level=1 - alpha, margin=margin)
-        found: str = best.kind
-        p_value, ends = best.p_value, _decide_best(best, is_last=is_last)
-        if ends == "continue":
-            leading = _leading_configurations(scores)
-    else:
-        beyond_run = study.beyond_run
-        judge = partial(compute_verdict, trials, settings, margin=margin, beyond_run=beyond_run)
-        verdict = judge(items=study.items, level=1 - alpha)
-        found, ends = verdict.verdict, _decide(verdict, is_last=is_last)
-        p_value = verdict.p_trend if verdict.verdict in _TRENDS else verdict.p_value
-        if ends == "continue":
-            known, _ = leave_out(trials[has_mtd(trials)], beyond_run)
-            levels, optimal = mtd_or_0(known), judge(level=LEADING_LEVEL).optimal_range
-            chosen = leading_levels(sorted(set(levels)), optimal)
-            leading = frozenset(known.loc[levels.isin(chosen), "number"].tolist())
-    return LookResult(found, None if math.isnan(p_value) else p_value, ends, leading)
-
-
-def _decide_best(verdict: BestVerdict, *, is_last: bool) -> Decision:
-    if len(verdict.ranked) < 2:
-        return "no scores"
-    ends: dict[str, Decision] = {"separated": "decided", "equivalent": "equivalent"}
-    return ends.get(verdict.kind, "max_seeds" if is_last else "continue")
-
-
-def _leading_configurations(scores: LevelScores) -> frozenset[int]:
-    """The trials of what gets the next seeds first: all that may be the best, at least two."""
-    these = scores.without_items()
-    leading = lead(these.tests.find_optimal(these.fit, 1 - LEADING_LEVEL), these.fit.effects)
-    chosen = scores.runs["first"].isin(scores.table.columns[leading])
-    return frozenset(scores.runs.loc[chosen, "number"].tolist())
-
-
 def lead(optimal: NDArray[np.bool_], effects: Floats) -> NDArray[np.bool_]:
     """Those that may be the best, and the two highest, (..., C): alone none can be compared."""
     second = np.sort(effects, axis=-1)[..., -2:-1]
@@ -267,18 +194,6 @@ def leading_levels(levels: Sequence[float], optimal: Sequence[float]) -> tuple[f
     return tuple(levels[index] for index in sorted(chosen))
 
 
-def _decide(verdict: Verdict, *, is_last: bool) -> Decision:
-    if verdict.seeds < 2 or verdict.levels < 2:
-        return "no scores"
-    if verdict.verdict == "flat":
-        return "flat"
-    end = verdict.last if verdict.verdict == "rising" else verdict.first
-    has_no_peak = verdict.peak_excluded or verdict.peak_mtd == end
-    if verdict.verdict == "peaked" or (verdict.verdict in _TRENDS and (is_last or has_no_peak)):
-        return "decided"
-    return "max_seeds" if is_last else "continue"
-
-
 def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFrame, float]:
     """The trials that a study's verdict is computed from, and the significance level.
 
@@ -290,10 +205,3 @@ def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFram
         return trials[trials["number"].isin(last["trials"])], float(last["alpha"])
     looks = planned_looks(study)
     return trials, float(boundaries_at(looks, study.alpha).nominal[0]) if looks else study.alpha
-
-
-def describe_recorded(trials: int) -> str:
-    """When a verdict's specification was recorded, as text; `trials` had started by then."""
-    if not trials:
-        return "before trial 1"
-    return f"after {trials:,} trial{'s' if trials > 1 else ''} had started"

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtdlab.analysis.inference.best import BestVerdict, classify_best
 from mtdlab.analysis.inference.blocks import Fit
+from mtdlab.analysis.inference.differences import Differences, are_within, find_difference
 from mtdlab.analysis.inference.pairing import MOST_LEVELS, LevelScores, merge_levels
 from mtdlab.analysis.inference.scatter import Scatter, difference_variance, estimate_scatter
 from mtdlab.analysis.inference.shapes import LEAST_FLAT, ShapeTests, design_tests
@@ -63,20 +64,38 @@ class Needed:
     items: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class PlannedDesign:
+    """What planned configurations compare.
+
+    Attributes:
+        distance: levels of MTD in rising order, or places of configurations without an order, (L,).
+        ordered: whether they are levels of MTD.
+        rows: the differences between configurations that are asked about, (K, L); None: all.
+        shared: how many such designs share the error rate.
+    """
+
+    distance: Floats
+    ordered: bool = True
+    rows: Floats | None = None
+    shared: int = 1
+
+
 @dataclass(frozen=True)
 class Target:
     """What a study is to show, in points, how often it does, and what showing it takes.
 
     Attributes:
         kind: a peak, a slope or no difference over levels of MTD; that the best configuration is
-            above all others, which are alike, or that all of them are equivalent.
-        points: the peak, the slope, the lead of the best, or the margin of the others.
+            above all others, which are alike, or that all of them are equivalent; that a difference
+            is shown.
+        points: the peak, the slope, the lead of the best, the difference, or the margin.
         compared: how many levels of MTD or configurations.
         found: the share of studies with the planned seeds that show it; None where it is unknown.
         needed: what 80 % power takes.
     """
 
-    kind: Literal["peak", "slope", "flat", "best", "equivalent"]
+    kind: Literal["peak", "slope", "flat", "best", "equivalent", "difference"]
     points: float
     compared: int
     found: float | None
@@ -187,8 +206,20 @@ def design_levels(levels: ArrayLike) -> Floats:
     return np.unique(merge_levels(pd.Series(np.asarray(levels, dtype=np.float64))))
 
 
+def _show_difference(rows: Floats) -> Find:
+    """Whether a difference of `rows` (K, L) is shown."""
+    return lambda tests, fit, alpha, _: find_difference(tests.simultaneous(rows), fit, alpha)
+
+
+def _show_equivalence(rows: Floats) -> Find:
+    """Whether all differences of `rows` (K, L) are shown to be smaller than the margin."""
+    return lambda tests, fit, alpha, margin: are_within(
+        tests.simultaneous(rows), fit, alpha, margin
+    )
+
+
 def compute_targets(
-    distance: Floats,
+    planned: PlannedDesign,
     looks: Sequence[int],
     alphas: Sequence[float],
     *,
@@ -202,24 +233,35 @@ def compute_targets(
     Targets over MTD are a peak, also at 5 and 9 levels that are evenly spaced in log MTD over the
     same range, a slope, and, with three seeds and levels or more, the margins at which a flat score
     is shown to be flat: that of the seeds, and the wanted one where it takes more items. Targets of
-    configurations are the best one and their equivalence.
+    configurations are the best one and their equivalence, or the differences that are asked about.
 
     Args:
-        distance: the levels of the design, at least two, as from `design_levels`; the places of
-            configurations where the scatter is theirs.
+        planned: the design, of at least two levels or configurations.
         looks: the seeds of each look, in rising order; all levels have them; alphas: the
             significance levels of the looks.
         alpha: that of the one test for which seeds are counted.
     """
+    distance, alpha = planned.distance, alpha / planned.shared
     count, studies = len(distance), _Studies(distance, looks, scatter)
-    find = partial(studies.find, alphas=alphas)
-    if not scatter.ordered:
+    find = partial(studies.find, alphas=[nominal / planned.shared for nominal in alphas])
+    if not planned.ordered:
         design = _Design(distance, scatter, alpha)
+        find_lead: Find = _separate_first
+        find_alike: Find = _are_equivalent
         lead = np.where(np.arange(count) == 0, effect, 0.0)
-        needed = design.need(_separate_first, lead)
-        alike = design.need(_are_equivalent, np.zeros(count), margin)
+        if (rows := planned.rows) is not None:
+            find_lead, find_alike = _show_difference(rows), _show_equivalence(rows)
+            lead = effect * rows[0] / (rows[0] @ rows[0])
+        needed = design.need(find_lead, lead)
+        alike = design.need(find_alike, np.zeros(count), margin)
         return [
-            Target("best", effect, count, find(_separate_first, lead), needed),
+            Target(
+                "best" if rows is None else "difference",
+                effect,
+                count,
+                find(find_lead, lead),
+                needed,
+            ),
             Target("equivalent", margin, count, None, alike),
         ]
     targets = _shape_targets(distance, find, effect, scatter, alpha)
@@ -338,6 +380,26 @@ def need_for_verdict(levels: LevelScores, verdict: Verdict | BestVerdict) -> Nee
         alpha=1 - verdict.level,
         margin=verdict.margin,
     )
+
+
+def need_for_differences(
+    table: pd.DataFrame, covariance: Floats | None, rows: Floats, judged: Differences
+) -> Needed | None:
+    """What showing a difference of `rows` (K, C), or that all are small, takes with 80 % power.
+
+    If all is as estimated, of scores by seed and configuration (S, C). None for more than 30
+    configurations.
+    """
+    if table.shape[1] > MOST_LEVELS:
+        return None
+    scores = LevelScores(table, covariance, judged.items, ordered=False)
+    show, show_alike = _show_difference(rows), _show_equivalence(rows)
+
+    def decides(tests: ShapeTests, fit: Fit, level: float, least: float) -> NDArray[np.bool_]:
+        return show(tests, fit, level, least) | show_alike(tests, fit, level, least)
+
+    design = _Design(scores.distance, estimate_scatter(scores), 1 - judged.level)
+    return design.need(decides, scores.fit.effects, judged.margin)
 
 
 def count_needed(

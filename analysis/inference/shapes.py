@@ -15,7 +15,6 @@ score only rises, no slope has a negative expectation, so a false peak needs a s
 negative slope on the falling side.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
@@ -250,7 +249,8 @@ class ShapeTests:
     @cached_property
     def _inner_above_ends(self) -> Families:
         ends = (0, self.levels - 1)
-        return self._single([_differences(self.levels, end, inner=True) for end in ends])
+        rows = [_differences(self.levels, end, inner=True) for end in ends]
+        return self.simultaneous(np.vstack(rows)).apart()
 
     @cached_property
     def _offsets(self) -> Families:
@@ -263,11 +263,7 @@ class ShapeTests:
     @cached_property
     def each_pair(self) -> Families:
         """Differences of all pairs of levels, each in a separate family."""
-        return self._single([_pairs(self.levels)])
-
-    def _single(self, groups: Sequence[Floats]) -> Families:
-        """A separate family for each contrast, so that there is no correction for their number."""
-        return Families(self.null, [row[None] for rows in groups for row in rows])
+        return self.all_pairs.apart()
 
 
 @lru_cache(maxsize=64)

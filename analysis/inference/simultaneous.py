@@ -181,6 +181,10 @@ class Families:
         unique, self._at = np.unique(self._rows * signs[:, None], axis=0, return_inverse=True)
         self._signs, self._contrasts = signs, null.errors.weigh(unique)
 
+    def apart(self) -> "Families":
+        """Each contrast as a one-sided family of its own: no correction for their number."""
+        return Families(self._null, [row[None] for row in self._rows])
+
     def compare(self, fit: Fit) -> ContrastEstimates:
         """All contrasts of the families, one family after another."""
         return self._null.errors.compare(fit, self._null.errors.weigh(self._rows))

@@ -9,7 +9,8 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.report.cells import PERCENT, clean, format_count, make_table
+from mtdlab.analysis.questions.wording import PERCENT, clean
+from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing
 from mtdlab.analysis.statistics.multi_study import (
     HALF_LIVES,

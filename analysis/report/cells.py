@@ -1,7 +1,6 @@
 """Frames as tables of a page, with numbers rounded for reading, and phrases of its text."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -12,15 +11,10 @@ from mtdlab.analysis.data.durations import format_count as format_count
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.settings import format_setting, format_value
 from mtdlab.analysis.data.tasks import TASKS
+from mtdlab.analysis.questions.wording import PERCENT, clean, describe_items
 from mtdlab.analysis.report.page import Column, Table
 
-PERCENT = f"{100 * LEVEL:g} %"
 BAND = f"The band is the {PERCENT} t interval over seeds, for these items."
-
-
-def describe_items(items: int) -> str:
-    """What an interval covers beside seeds, to be written after their number; else empty."""
-    return f" and {items:,} evaluation items" if items else ", for these items"
 
 
 def describe_covered(means: pd.DataFrame) -> str:
@@ -84,18 +78,10 @@ _DECIMALS: Mapping[str, int] = {
     "baseline less it": 2,
     "collapsed_share": 0,
 }
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_MOST_CHARACTERS = 240
 _MOST_ROWS = 100
 _MOST_VALUES = 12
 _NUMBERS = "iuf"
 """The kinds of column that hold numbers."""
-
-
-def clean(text: str, *, most: int = _MOST_CHARACTERS) -> str:
-    """Text that HTML can hold: no control characters, and at most so many in all."""
-    plain = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
 def list_values(name: str, values: Iterable[object]) -> str:

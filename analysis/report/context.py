@@ -1,95 +1,67 @@
 """What several topics of a report need of a study, each computed once and only if needed."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, TypeVar
 
 import pandas as pd
 
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.runs import (
-    MTD_DECIMALS,
-    completed_runs,
-    has_mtd,
-    traced_runs,
-    untraced_runs,
-)
+from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
 from mtdlab.analysis.data.tasks import LAST, is_own, label_score
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
 from mtdlab.analysis.experiments.compare import Comparison, compare
-from mtdlab.analysis.inference.best import (
-    METHOD_KEYS,
-    BestVerdict,
-    asks_for_best,
-    best_scores,
-    judge_best,
-)
 from mtdlab.analysis.inference.intervals import summarise
-from mtdlab.analysis.inference.looks import judged_trials, over_looks_of
 from mtdlab.analysis.inference.pairing import (
-    LevelScores,
     compute_paired_curve,
     compute_smooth,
-    level_scores,
     summarise_scores,
 )
-from mtdlab.analysis.inference.power import Needed, need_for_verdict
-from mtdlab.analysis.inference.verdict import Verdict, judge_levels, over_all_looks
+from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.measures.trace import MTD_COLUMNS
-from mtdlab.analysis.report.cells import clean
+from mtdlab.analysis.questions.answer import Answer
+from mtdlab.analysis.questions.base import Question
+from mtdlab.analysis.questions.best import BestQuestion
+from mtdlab.analysis.questions.results import StudyResults
+from mtdlab.analysis.questions.shape import ShapeQuestion
+from mtdlab.analysis.questions.study import find_answer, find_best, find_main, find_shape
+from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
-from mtdlab.analysis.statistics.configurations import compute_configurations
-from mtdlab.analysis.statistics.contrasts import choose_best_candidates, choose_candidates
 from mtdlab.analysis.statistics.curves import find_width
-from mtdlab.analysis.statistics.methods import compute_methods, select_curve_trials
-from mtdlab.analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
 from mtdlab.analysis.statistics.training import assess_collapse
 
 _MOST_LABEL = 60
-Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class StudyContext:
-    """A study with the results that more than one topic uses, at 95 % confidence but the verdict.
+class StudyContext(StudyResults):
+    """A study with the results that more than one topic uses, at 95 % confidence but the answers.
 
-    The verdict is at the error rate and the margin that the study specifies.
+    The questions are judged at the error rate and the margin that the study specifies.
     """
 
-    study: StudyFrames
-    _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    @property
+    def question(self) -> Question:
+        """The main question."""
+        return self.once(find_main)
 
     @property
-    def trials(self) -> pd.DataFrame:
-        return self.study.trials
-
-    def once(self, compute: Callable[["StudyContext"], Result]) -> Result:
-        """What a function of the context returns; it is called once."""
-        if compute not in self._results:
-            self._results[compute] = compute(self)
-        result: Result = self._results[compute]
-        return result
-
-    @cached_property
-    def curve_trials(self) -> pd.DataFrame:
-        """The trials whose runs make one curve: of one method where several have an MTD."""
-        return select_curve_trials(self.trials, self.study.settings)
-
-    @cached_property
-    def traced(self) -> pd.DataFrame:
-        """The completed runs of the curve."""
-        return traced_runs(self.curve_trials)
-
-    @cached_property
-    def untraced(self) -> pd.DataFrame:
-        """All completed runs without an MTD."""
-        return untraced_runs(self.trials)
+    def answer(self) -> Answer:
+        """The answer to the main question."""
+        return self.once(find_answer)
 
     @property
-    def has_no_mtd(self) -> bool:
-        """Whether there are completed runs, and none of them has an MTD."""
-        return len(self.untraced) > 0 and not len(traced_runs(self.trials))
+    def shape(self) -> ShapeQuestion:
+        """The question on the shape over MTD, whether it is the main one or not."""
+        return self.once(find_shape)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The shape of the score over MTD."""
+        return self.shape.judged
+
+    @property
+    def best(self) -> BestQuestion:
+        """The question for the best configuration, whether it is the main one or not."""
+        return self.once(find_best)
 
     @cached_property
     def curve(self) -> pd.DataFrame:
@@ -131,10 +103,6 @@ class StudyContext:
         return summarise(traced_runs(self.curve_trials), by=MTD_COLUMNS)
 
     @cached_property
-    def levels(self) -> LevelScores:
-        return self._tabulate(self.curve_trials)
-
-    @cached_property
     def paired(self) -> pd.DataFrame:
         return compute_paired_curve(self.levels)
 
@@ -142,107 +110,10 @@ class StudyContext:
     def smooth(self) -> pd.DataFrame:
         return compute_smooth(self.levels)
 
-    @cached_property
-    def asks_for_best(self) -> bool:
-        """Whether the study's question is which configuration is best, not the shape over MTD."""
-        return asks_for_best(self.trials, self.study.settings)
-
-    @cached_property
-    def _judged_trials(self) -> tuple[pd.DataFrame, float]:
-        """The trials that a comparison of configurations is computed from, and its alpha."""
-        return judged_trials(self.study, self.trials)
-
-    @cached_property
-    def best_scores(self) -> LevelScores:
-        study = self.study
-        return best_scores(self._judged_trials[0], study.compared, study.items)
-
-    @cached_property
-    def best(self) -> BestVerdict:
-        """The verdict on the best configuration, of a study that asks for it."""
-        level = 1 - self._judged_trials[1]
-        verdict = judge_best(self.best_scores, level=level, margin=self.study.margin)
-        return replace(verdict, over_looks=over_looks_of(self.study))
-
-    @cached_property
-    def configurations(self) -> pd.DataFrame:
-        return self._compare(compute_configurations)
-
-    def _compare(self, compute: Callable[..., pd.DataFrame]) -> pd.DataFrame:
-        """A table of what is compared, at the level of the study's verdict on the best."""
-        trials, alpha = self._judged_trials
-        return compute(self.study, trials, 1 - alpha)
-
-    @property
-    def of_comparisons(self) -> str:
-        """The confidence of comparisons with the best, as text."""
-        return f"{100 * self.best.confidence:.3g} %{over_all_looks(self.best.over_looks)}"
-
-    def candidates(self) -> tuple[pd.Series, pd.Series]:
-        """The first complete trials of the best configuration and of its runner-up.
-
-        Raises ValueError with fewer than two.
-        """
-        study = self.study
-        if self.asks_for_best:
-            return choose_best_candidates(self.best_scores, study.settings, self.best)
-        trials, _ = judged_trials(study, self.curve_trials)
-        return choose_candidates(study, trials, self.verdict)
-
-    @cached_property
-    def _judged(self) -> tuple[LevelScores, float]:
-        """The trials that the verdict on MTD is computed from, and its significance level.
-
-        Where MTD is not the question, looks are not about it.
-        """
-        if self.asks_for_best:
-            return self.levels, self.study.alpha
-        trials, alpha = judged_trials(self.study, self.curve_trials)
-        is_all = trials is self.curve_trials
-        return self.levels if is_all else self._tabulate(trials), alpha
-
-    def _tabulate(self, trials: pd.DataFrame) -> LevelScores:
-        study = self.study
-        return level_scores(trials, study.settings, study.items, beyond_run=study.beyond_run)
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        levels, alpha = self._judged
-        over_looks = None if self.asks_for_best else over_looks_of(self.study)
-        margin = self.study.margin
-        return judge_levels(levels, level=1 - alpha, margin=margin, over_looks=over_looks)
-
-    @cached_property
-    def need_for_verdict(self) -> Needed | None:
-        """What a verdict takes with 80 % power; None where there is one, or nothing is known.
-
-        It is that on the question of the study.
-        """
-        if self.asks_for_best:
-            is_open = self.best.kind == "inconclusive"
-            return need_for_verdict(self.best_scores, self.best) if is_open else None
-        is_open = self.verdict.verdict == "inconclusive"
-        return need_for_verdict(self._judged[0], self.verdict) if is_open else None
-
-    @cached_property
-    def sufficiency(self) -> Sufficiency | None:
-        if self.traced["mtd"].nunique() < 2:
-            return None
-        return compute_sufficiency(self.study, self.curve_trials)
-
-    @cached_property
-    def methods(self) -> pd.DataFrame:
-        return self._compare(compute_methods)
-
     @property
     def compares_methods(self) -> bool:
-        """Whether the study's answer is on its methods, not on its levels of MTD."""
-        return len(self.methods) > 0
-
-    @property
-    def mixed_methods(self) -> bool:
-        """Whether the rows of methods differ in more than the method and the MTD."""
-        return bool(set(self.methods) & set(self.study.compared) - set(METHOD_KEYS))
+        """Whether the study has several methods."""
+        return self.best.is_of_methods
 
     @cached_property
     def comparisons(self) -> Mapping[str, Comparison]:
@@ -268,11 +139,7 @@ class StudyContext:
     @property
     def is_one_point(self) -> bool:
         """Whether methods are compared, and what is shown over MTD would be one level of one."""
-        return len(self.methods) > 0 and self.traced["mtd"].nunique() == 1
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        return {name: setting.label for name, setting in self.study.settings.items()}
+        return self.compares_methods and self.traced["mtd"].nunique() == 1
 
     @cached_property
     def width(self) -> int | None:
@@ -300,10 +167,6 @@ class StudyContext:
     def note(self) -> str:
         """What every figure states about the choice of checkpoints, or empty."""
         return describe_selection(self.trials)
-
-    def name_method(self, method: object) -> str:
-        """A method as it is written in text."""
-        return self.study.methods.get(str(method), str(method))
 
     @cached_property
     def untraced_by_method(self) -> Mapping[str, pd.DataFrame]:

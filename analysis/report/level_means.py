@@ -1,14 +1,29 @@
 """Writes the page of level means: a published figure, or a table of means with bands."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import format_mtd
-from mtdlab.analysis.inference.level_means import PUBLISHED, LevelMeans, MeansVerdict, judge_means
-from mtdlab.analysis.inference.verdict import Verdict, answer_shape, describe_certainty, format_p
-from mtdlab.analysis.report.cells import clean, describe_curve, make_table
-from mtdlab.analysis.report.findings import find_effect
-from mtdlab.analysis.report.page import BasePage, Headline, NextStep, Recommendation, Status
+from mtdlab.analysis.inference.level_means import (
+    PUBLISHED,
+    LevelMeans,
+    MeansVerdict,
+    judge_means,
+)
+from mtdlab.analysis.inference.verdict import Verdict
+from mtdlab.analysis.questions.answer import list_numbers
+from mtdlab.analysis.questions.next_steps import NextStep
+from mtdlab.analysis.questions.shape import (
+    answer_shape,
+    describe_certainty,
+    find_effect,
+    list_shape,
+    write_sentence,
+)
+from mtdlab.analysis.questions.wording import clean, format_p
+from mtdlab.analysis.report.cells import describe_curve, make_table
+from mtdlab.analysis.report.page import BasePage, Headline, Recommendation, Status
 from mtdlab.analysis.report.topics.base import Contents, Drawing, Topic
 from mtdlab.analysis.report.writer import Report, write_page
 
@@ -60,7 +75,7 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
         question="How does the mean score depend on the maximum traceable distance (MTD)?",
         answer=answer_shape(verdict),
         certainty=describe_certainty(verdict),
-        kind=verdict.verdict,
+        is_open=verdict.is_open,
         status=Status("", clean(data.source)),
         recommendation=Recommendation("Highest mean", {"MTD": best}, score),
         next_step=NextStep(
@@ -90,7 +105,7 @@ def _build(judged: MeansVerdict) -> Contents:
         [("", lambda ax: figures.draw_conditions(curve, ax, name="mean score × 100"))],
         height=3.8,
         caption="The means with their bands, taken as 95 % intervals.",
-        alt=f"{describe_curve(data.frame, 'The mean is')} {verdict.sentence}",
+        alt=f"{describe_curve(data.frame, 'The mean is')} {write_sentence(verdict)}",
     )
     tables = (make_table(table.rename(columns=names), caption=caption, csv="means"),)
     return Contents(csv={"means": table}, figures={"means": drawing}, tables=tables)
@@ -102,7 +117,7 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
     The arguments are those of `write_report`. Raises OSError if the folder cannot be written.
     """
     judged = judge_means(data)
-    verdict = judged.verdict
+    verdict = replace(judged.verdict, sentence=write_sentence(judged.verdict))
     summary = (verdict.sentence, _describe_equality(judged))
     page = BasePage(
         name=clean(data.name),
@@ -114,5 +129,6 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
         methods=_METHODS,
     )
     topic = Topic("means", _TITLE, _build, csv=["means"])
-    files = write_page(out, page, [topic], judged, main=topic.name)
-    return Report(**vars(files), verdict=verdict, summary=summary)
+    files = write_page(out, page, [topic], judged, main=[topic.name])
+    fields = {**list_numbers(verdict), **list_shape(verdict)}
+    return Report(**vars(files), verdict=verdict, summary=summary, fields=fields)

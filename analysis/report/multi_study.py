@@ -13,21 +13,20 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.inference.verdict import Verdict, describe_interval, join_words
+from mtdlab.analysis.inference.verdict import Verdict
+from mtdlab.analysis.questions.next_steps import MOST_COMMAND, NextStep, command_on
+from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval, join_words
 from mtdlab.analysis.report import agreement
-from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, make_table
+from mtdlab.analysis.report.cells import LEVEL, make_table
 from mtdlab.analysis.report.context import StudyContext, describe_selection
 from mtdlab.analysis.report.page import (
     BasePage,
     Headline,
-    NextStep,
     Recommendation,
     Status,
     trial_anchor,
 )
 from mtdlab.analysis.report.study_facts import (
-    MOST_COMMAND,
-    command_on,
     describe_encoder,
     describe_status,
     list_facts,
@@ -89,7 +88,7 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
         question=f"How do {names} compare?",
         answer=answer,
         certainty=certainty,
-        kind="inconclusive",
+        is_open=True,
         status=_status(studies),
         recommendation=recommendation,
         next_step=next_step,

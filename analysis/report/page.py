@@ -10,6 +10,9 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from mtdlab.analysis.questions.answer import Difference
+from mtdlab.analysis.questions.next_steps import NextStep
+
 _LINK = re.compile(r'<a href="#(trial-\d+)">')
 _ROW = re.compile(r'<tr id="(trial-\d+)"')
 
@@ -127,20 +130,6 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Effect:
-    """The difference on which an answer rests, which the page prints large.
-
-    Attributes:
-        value: in points, with its sign; interval: its confidence interval, or empty.
-        text: what less what.
-    """
-
-    value: str
-    interval: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Recommendation:
     """A configuration: the heading above it, its settings, and the score it has.
 
@@ -157,19 +146,11 @@ class Recommendation:
 
 
 @dataclass(frozen=True)
-class NextStep:
-    """The next step as a sentence, and the command for it, or empty."""
-
-    text: str
-    command: str = ""
-
-
-@dataclass(frozen=True)
 class Headline:
     """The first screen of a page.
 
     Attributes:
-        kind: of the answer, for its colour: a shape, decided or inconclusive.
+        is_open: whether the answer decides nothing, for its colour.
         effect: the difference that the answer rests on; None where nothing is compared.
         points: what a point is, in one sentence, or empty.
         scope: what the certainty covers: encoder, text, seeds, evaluation items.
@@ -183,11 +164,11 @@ class Headline:
     question: str
     answer: str
     certainty: str
-    kind: str
+    is_open: bool
     status: Status
     recommendation: Recommendation | None = None
     next_step: NextStep | None = None
-    effect: Effect | None = None
+    effect: Difference | None = None
     points: str = ""
     scope: str = ""
     caveats: tuple[str, ...] = ()

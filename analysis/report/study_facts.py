@@ -3,7 +3,6 @@
 Commands are those that a study recorded, and those that continue from it.
 """
 
-import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,41 +12,15 @@ from mtdlab.analysis.data.defaults import MODELS_FOLDER, find_state
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.environment import BUILT_IN
 from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, StudyFrames
-from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.runs import completed_runs, free_settings, is_missing, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.pairing import select_configuration
-from mtdlab.analysis.inference.verdict import format_p
-from mtdlab.analysis.report.cells import clean, format_count, list_values
+from mtdlab.analysis.questions.next_steps import MOST_COMMAND, command_on
+from mtdlab.analysis.questions.wording import clean, join_sentences
+from mtdlab.analysis.report.cells import format_count, list_values
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Status
 from mtdlab.analysis.statistics.best_trial import find_scores
-
-
-def command_on(study: StudyFrames, name: str, *arguments: str, **options: str) -> str:
-    """A command on the study, in the database of its own one; an option may be without a value."""
-    values = {"storage": study.invocation.value("storage"), **options}
-    given = {option: (value,) for option, value in values.items() if value}
-    return str(Invocation(name, (study.name, *arguments), given))
-
-
-def confirm_command(study: StudyFrames) -> str:
-    """The command that measures the best level and its runner-up with fresh seeds."""
-    objective = study.invocation.value("objective") or study.program
-    return command_on(study, "confirm", objective=objective)
-
-
-def more_seeds_command(study: StudyFrames, seeds: int) -> str:
-    """The sweep with so many seeds in all: those that were run, then the lowest unused ones.
-
-    The command is empty for a list longer than a line, and for a study that no sweep ran.
-    """
-    used = sorted({int(seed) for seed in study.trials["seed"]})
-    unused = (seed for seed in itertools.count() if seed not in used)
-    wanted = [*used, *itertools.islice(unused, max(seeds - len(used), 0))]
-    if study.invocation.command != "sweep" or len(wanted) > 100:
-        return ""
-    return str(study.invocation.adding("set", f"seeds=[{', '.join(map(str, wanted))}]"))
 
 
 def model_folder(study: StudyFrames) -> str:
@@ -57,7 +30,6 @@ def model_folder(study: StudyFrames) -> str:
     return f"{study.invocation.value('models') or MODELS_FOLDER}/{study.name}"
 
 
-MOST_COMMAND = 2_000
 _MOST_REASONS = 3
 
 
@@ -174,15 +146,6 @@ def describe_cost(study: StudyFrames) -> str:
     )
 
 
-def describe_time(study: StudyFrames, trials: int) -> str:
-    """The number of trials and, where times were recorded, their time at the mean so far."""
-    seconds = float(completed_runs(study.trials)["wall_seconds"].astype("float64").mean())
-    amount = format_count(trials, "trial")
-    if not np.isfinite(seconds):
-        return amount
-    return f"{amount}, about {format_seconds(trials * seconds)} of computing"
-
-
 def _label(study: StudyFrames, name: str) -> str:
     setting = study.settings.get(name)
     return clean(setting.label if setting else name)
@@ -196,27 +159,11 @@ _MOST_LETTERS = 160
 
 
 def describe_scope(context: StudyContext) -> str:
-    """The scope of the answer: seeds, items, encoder and text; then the verdict for these items."""
-    runs, verdict, study = completed_runs(context.trials), context.verdict, context.study
-    seeds, encoder = int(runs["seed"].nunique()), describe_encoder(context)
-    if seeds < 2:
-        return f"Covers these trials alone (one seed); {encoder}." if seeds else ""
-    several = context.asks_for_best and len(context.configurations) > 1
-    if several and not context.best_scores.comparable:
-        return f"Covers these trials alone (no two seeds of all); {encoder}."
-    of_levels = verdict.levels > 1 and not context.compares_methods
-    items = verdict.items if of_levels else 0
-    if not of_levels and study.items and runs["number"].isin(study.items.numbers).all():
-        items = study.items.values.shape[1]
-    covered = f"evaluation items like these {items:,}" if items else "these evaluation data only"
-    known = (not context.compares_methods and verdict.seeds) or seeds
-    text = f"Covers other seeds than these {known} and {covered}; {encoder}."
-    # the verdict without the sampling error of the items, where that is counted
-    if (these := verdict.for_these) is None or not of_levels:
-        return text
-    tests = {"peaked": these.p_value, "rising": these.p_trend, "falling": these.p_trend}
-    test = f" ({format_p(tests[these.verdict])})" if these.verdict in tests else ""
-    return f"{text} For exactly these items: {these.verdict}{test}."
+    """What the answer covers: seeds, items, encoder and text; then, for these items alone."""
+    answer = context.answer
+    if answer.number is None:
+        return ""
+    return join_sentences(f"{answer.scope}; {describe_encoder(context)}.", answer.these)
 
 
 def define_points(context: StudyContext) -> str:

@@ -12,22 +12,16 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
+from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.runs import completed_runs, traced_runs, varied_settings
-from mtdlab.analysis.inference.best import BestVerdict
-from mtdlab.analysis.inference.verdict import Verdict, over_all_looks
+from mtdlab.analysis.data.runs import traced_runs, varied_settings
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import clean, format_count
+from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.context import StudyContext, describe_splits
-from mtdlab.analysis.report.findings import (
-    Finding,
-    find_answer,
-    write_finding,
-)
-from mtdlab.analysis.report.headline import OF_BEST, ask, lead_with_training
+from mtdlab.analysis.report.headline import ask
 from mtdlab.analysis.report.page import TERMS
 from mtdlab.analysis.report.study_facts import describe_status, list_varied
-from mtdlab.analysis.report.topics import configurations, effects, methods, score
+from mtdlab.analysis.report.topics import TOPICS, score
 from mtdlab.analysis.report.topics.base import LEAD_WIDTH, compose
 from mtdlab.analysis.report.topics.baseline import Beside, find_beside
 
@@ -40,59 +34,19 @@ _SEEDS = (
     "independent. Means are over per-seed means, and intervals are t intervals over seeds, and "
     "over evaluation items where the text says so."
 )
-_GIVEN_ITEMS = (
-    "The evaluation data are taken as given: intervals and tests cover other seeds, not other "
-    "evaluation data."
-)
 _PUBLISHED = (
     "Published values come from BERT-base on a million Wikipedia sentences: compare shapes with "
     "them, not levels."
 )
-_PAIRED = (
-    "Configurations are compared with seeds as blocks (least squares): by the paired difference of "
-    "their scores where every configuration has every seed. Because the best is chosen by the same "
-    "scores, the confidence intervals are simultaneous for "
-    "all pairs; a difference is statistically significant if its interval excludes 0."
-)
 
 
-def describe_methods(context: StudyContext, finding: Finding) -> tuple[str, ...]:
-    texts = [_SEEDS]
-    if finding.topic in ("methods", "configurations"):
-        texts.append(_PAIRED)
+def describe_methods(context: StudyContext) -> tuple[str, ...]:
+    """Paragraphs on how the numbers of the page are computed."""
+    texts = [_SEEDS, *context.question.explain()]
     if context.verdict.levels > 1:
-        texts += _describe_verdict(context.verdict)
+        texts += [text for text in context.shape.explain() if text not in texts]
     is_own = context.study.program or context.has_no_mtd
     return tuple(texts) if is_own else (*texts, _PUBLISHED)
-
-
-def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
-    """Sentences on the tests of the shape over MTD, the data they hold for, and the best levels."""
-    items = _GIVEN_ITEMS
-    if verdict.items:
-        items = (
-            f"Intervals and tests also cover the sampling of the {verdict.items:,} evaluation "
-            "items: the variance of a difference is that between seeds plus that of its influence "
-            "over the items, which all seeds share. Items count as independent: where sentences "
-            "stand in several evaluation pairs, these intervals are too narrow."
-        )
-    return (
-        "The verdict on MTD comes from a model of the score with an effect of the seed and one of "
-        "the level of MTD. It is “flat” if any two levels are shown to differ by less than "
-        f"{verdict.margin:g} points (equivalence tests); if not, “peaked” if the slope of the "
-        "score on log MTD up to an inner level and the slope down from it are both significant, "
-        "adjusted for the choice of that level; if not, “rising” or “falling” if the slope over "
-        "all levels is significant and that end is statistically indistinguishable from the best "
-        "level; otherwise “inconclusive”. A test uses the least significant of three variances: "
-        "that of the levels compared, that typical of all levels, and that between seeds, each of "
-        "which may have a slope and a curvature of its own. Critical values are simulated for this "
-        "design, with independent errors, with errors correlated between neighbouring levels, and "
-        "with seeds that have slopes of their own.",
-        items,
-        "The levels that are statistically indistinguishable from the best come from multiple "
-        "comparisons with the best: the best level is among them with a probability of at least "
-        f"{100 * verdict.confidence:.3g} %{over_all_looks(verdict.over_looks)}.",
-    )
 
 
 def list_terms(study: StudyFrames) -> Mapping[str, str]:
@@ -127,50 +81,26 @@ def _describe_training(runs: pd.DataFrame, program: str) -> str:
 
 
 def summarise_study(context: StudyContext) -> tuple[str, ...]:
-    """The verdict on the score against MTD, the trials it rests on, and the effect of training.
+    """The answer in full, the verdict on MTD where it varied, the trials, the effect of training.
 
-    Where methods were compared, the summary says how they differ, and that alone where MTD did not
-    vary. Where only other settings varied, it says how the configurations differ. For a metric of
-    the user's own it ends with what was reported and what selected.
+    For a metric of the user's own it ends with what was reported and what selected.
     """
-    runs = completed_runs(context.trials)
+    runs, answer, verdict = context.runs, context.answer, context.verdict
     seeds = format_count(runs["seed"].nunique(), "seed")
     completed = f"{format_count(len(runs), 'trial')} completed, {seeds}."
-    compared, settings = context.once(methods.compute), context.once(configurations.compute)
-    differences = methods.describe(context, compared) if compared is not None else ()
-    if context.compares_methods and context.verdict.levels < 2:
-        texts = (*differences, completed)
-    elif settings is not None:
-        together = context.once(effects.compute)
-        of_settings = () if together is None else effects.describe(together)
-        texts = (*configurations.describe(context, settings), *of_settings, completed)
-    elif not len(context.traced):
-        finding = context.once(find_answer)
-        texts = (f"{finding.answer}. {finding.certainty}", score.describe_missing(context))
-    else:
+    full = context.question.describe() if len(runs) else ()
+    texts: tuple[str, ...] = (*full, completed)
+    if not len(context.traced) and not full:
+        texts = (f"{answer.heading}. {answer.certainty}", score.describe_missing(context))
+    elif not full or (context.compares_methods and verdict.levels > 1):
         training = _describe_training(context.traced, context.study.program)
-        texts = (*differences, context.verdict.sentence, completed, training)
+        texts = (*full, verdict.sentence, completed, training)
     return tuple(filter(None, (*texts, describe_splits(context.study))))
-
-
-def state_verdict(context: StudyContext) -> Verdict | BestVerdict:
-    """The verdict on what a page answers, the best method or configuration or the shape over MTD.
-
-    Its sentence is the answer of the page; on the shape alone it names all levels that may be best.
-    """
-    finding = context.once(find_answer)
-    shown = lead_with_training(context, finding)
-    answer = context.best if finding.topic in OF_BEST or context.has_no_mtd else context.verdict
-    if shown is finding and finding.topic == "score":
-        return answer
-    # the certainty of the finding on training states its effect
-    stated = shown if shown is finding else replace(shown, effect=None)
-    return replace(answer, sentence=write_finding(stated))
 
 
 def find_baseline(context: StudyContext) -> Beside | None:
     """The baseline compared with the configuration that a page recommends; None without one."""
-    return find_beside(context, context.once(find_answer).best)
+    return find_beside(context, context.answer.number)
 
 
 def list_rows(context: StudyContext) -> dict[str, str]:
@@ -179,29 +109,25 @@ def list_rows(context: StudyContext) -> dict[str, str]:
     select_by = study.select_by or study.metric
     ranked = "" if select_by == study.metric else f"; {select_by} ranks the trials"
     return {
-        "question": ask(context) if study.table else study.description,
+        "question": ask(context),
+        "description": study.description,
         "varied": "; ".join(f"{name} {values}" for name, values in list_varied(study).items()),
         "score": f"{study.metric}, in points{ranked}",
-        "finding": state_verdict(context).sentence,
+        "finding": context.answer.verdict.sentence,
         "baseline": beside.sentence.removeprefix("Baseline, ") if beside else "",
     }
 
 
 def draw_study(study: StudyFrames) -> "Figure":
-    """The main figure of the page: score against MTD, or the methods where there are several.
-
-    Of runs without an MTD it is the comparison of configurations. Raises ValueError without a
-    score.
-    """
+    """The page's main figure, else the score against MTD. Raises ValueError without a score."""
     context = StudyContext(study)
-    compared, ranked = context.once(methods.compute), context.once(configurations.compute)
-    drawing = score.draw(context) if compared is None else methods.draw(context, compared)
-    if drawing is None and ranked is not None:
-        drawing = configurations.draw(context, ranked)
-    if drawing is None:
+    found = [topic.build(context) for topic in TOPICS if topic.answers_to(context.answer.topic)]
+    drawn = [drawing for each in found if each for drawing in each.figures.values() if drawing]
+    drawn += filter(None, [score.draw(context)])
+    if not drawn:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
     with figures.figure_style(study.name):
-        return compose(replace(drawing, width=LEAD_WIDTH))
+        return compose(replace(drawn[0], width=LEAD_WIDTH))
 
 
 def write_html(study: StudyFrames) -> str:

@@ -21,7 +21,8 @@ from mtdlab.analysis.data.runs import (
 from mtdlab.analysis.data.tasks import is_loss
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import clean, format_count
+from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.report.cells import format_count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
 from mtdlab.analysis.statistics.configurations import name_configurations
@@ -51,9 +52,9 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
 def list_caveats(context: StudyContext) -> tuple[str, ...]:
     """The caveats of the first screen: the first warning on levels, on training and on data.
 
-    Those on the levels of MTD are no caveats where the answer is on methods.
+    Those on the levels of MTD are no caveats where the question is not about them.
     """
-    aside = set(_warn_of_design(context)) if context.compares_methods else set()
+    aside = set() if context.question.is_over_mtd else set(_warn_of_design(context))
     groups = ([text for text in group if text not in aside] for group in _group_warnings(context))
     firsts = (_SENTENCE.split(group[0])[0] for group in groups if group)
     return tuple(clean(text, most=_MOST_CAVEAT) for text in firsts)

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,11 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.data.runs import round_mtd
 from mtdlab.analysis.data.stored_frames import to_parquet
-from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.power import Needed
-from mtdlab.analysis.inference.verdict import Verdict
-from mtdlab.analysis.report.cells import clean
+from mtdlab.analysis.inference.verdict import Judgement
+from mtdlab.analysis.questions.study import describe_error_rates, list_fields
+from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.findings import describe_exploratory, find_answer
 from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.page import BasePage, Page, Section, Table, render
 from mtdlab.analysis.report.study_facts import describe_cost, list_fixed
@@ -26,7 +25,6 @@ from mtdlab.analysis.report.summary import (
     describe_methods,
     find_baseline,
     list_terms,
-    state_verdict,
     summarise_study,
 )
 from mtdlab.analysis.report.topics import TOPICS, Topic
@@ -38,7 +36,7 @@ from mtdlab.analysis.report.topics.base import (
 )
 from mtdlab.analysis.report.topics.baseline import Beside
 from mtdlab.analysis.report.warnings import list_warnings
-from mtdlab.analysis.statistics.sufficiency import Answer
+from mtdlab.analysis.statistics.sufficiency import Tested
 
 _GREEK = {"η": "eta", "τ": "tau", "ε": "varepsilon", "α": "alpha"}
 _LATEX = str.maketrans(
@@ -145,16 +143,17 @@ class Report(Files):
     """A written report: its folder, the sentences of its summary, and its verdict.
 
     Attributes:
-        verdict: on the score against MTD; of several methods, and of runs without an MTD, on which
-            of them is best.
+        verdict: the numbers of its answer, with that as their sentence.
+        fields: the same for JSON.
         mtd_sufficient: the answer of `compute_sufficiency`; "cannot be tested" without its section.
         needed: of an inconclusive study: seeds or items for a verdict with 80 % power; else None.
         baseline: the study's baseline beside its recommended configuration; None without one.
     """
 
-    verdict: Verdict | BestVerdict
+    verdict: Judgement
     summary: tuple[str, ...]
-    mtd_sufficient: Answer = "cannot be tested"
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    mtd_sufficient: Tested = "cannot be tested"
     needed: Needed | None = None
     baseline: Beside | None = None
 
@@ -168,7 +167,7 @@ def write_page(
     topics: Sequence[Topic[Context]],
     context: Context,
     *,
-    main: str | None = None,
+    main: Collection[str] | None = None,
     note: str = "",
     as_shown: bool = False,
 ) -> Files:
@@ -179,7 +178,7 @@ def write_page(
         topics: the topics that such a page may have, whose tables of an earlier page are removed,
             and so are the figures that it shows.
         context: what the page is about.
-        main: the topic whose figure stands below the headline; None: the first that has one.
+        main: the topics of which one has the figure below the headline; None: the first with one.
         note: the note below every figure.
         as_shown: whether an MTD is written in CSV files as on the page.
 
@@ -201,7 +200,7 @@ def write_page(
     )
     missing = filter(None, (contents.missing for _, contents in built))
     whole = replace(page, figure=figure, sections=sections, limits=(*page.limits, *missing))
-    whole = _lead_with_result(whole, main)
+    whole = _lead_with_result(whole, main or ())
     drawn = [*filter(None, [figure]), *(each for section in sections for each in section.figures)]
     csv = {
         f"tables/{name}.csv": to_csv(
@@ -238,9 +237,9 @@ def write_page(
     return Files(index, figures, tables)
 
 
-def _lead_with_result(page: BasePage, main: str | None) -> BasePage:
+def _lead_with_result(page: BasePage, main: Collection[str]) -> BasePage:
     """The page whose first section is that of the main topic, with the answer in full."""
-    leading = [section for section in page.sections if section.anchor == main]
+    leading = [section for section in page.sections if section.anchor in main]
     if not leading:
         return page
     text = tuple(dict.fromkeys((*page.summary, *leading[0].text)))
@@ -249,7 +248,7 @@ def _lead_with_result(page: BasePage, main: str | None) -> BasePage:
     others = (
         replace(section, folded=section.folded or section.anchor == _CURVE)
         for section in page.sections
-        if section.anchor != main
+        if section.anchor not in main
     )
     return replace(page, sections=(result, *others), summary=())
 
@@ -295,22 +294,18 @@ def write_report(
         topics: the topics of the page, in their order.
     """
     context = StudyContext(study)
-    finding = context.once(find_answer)
+    answer, beside = context.answer, find_baseline(context)
     summary = summarise_study(context)
-    beside = find_baseline(context)
-    headline = build_headline(context, finding, beside.sentence if beside else "")
-    exploratory = describe_exploratory(finding.topic, study.alpha)
-    description = study.description.strip().removeprefix(headline.question).strip()
     page = Page(
         name=clean(study.name),
         generated=generated,
         version=version,
-        headline=headline,
-        summary=summary if finding.best is not None else (),
+        headline=build_headline(context, beside.sentence if beside else ""),
+        summary=() if answer.number is None else summary,
         commits=study.commits,
-        limits=tuple(filter(None, (*list_warnings(context), exploratory))),
-        methods=describe_methods(context, finding),
-        description=clean(description, most=_MOST_DESCRIPTION),
+        limits=tuple(filter(None, (*list_warnings(context), describe_error_rates(context)))),
+        methods=describe_methods(context),
+        description=clean(study.description.strip(), most=_MOST_DESCRIPTION),
         fixed=list_fixed(study) if len(study.trials) else {},
         cost=describe_cost(study),
         glossary=list_terms(study),
@@ -321,14 +316,14 @@ def write_report(
     data = to_parquet(study, generated=generated)
     earlier = [path.name for path in (out / "data").glob("*.parquet")]
     write_files(out / "data", data, earlier)
-    files = write_page(
-        out, page, topics, context, main=finding.topic, note=context.note, as_shown=True
-    )
+    main = [topic.name for topic in topics if topic.answers_to(answer.topic)]
+    files = write_page(out, page, topics, context, main=main, note=context.note, as_shown=True)
     return Report(
         **vars(files),
-        verdict=state_verdict(context),
+        verdict=answer.verdict,
         summary=summary,
+        fields=list_fields(context),
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
-        needed=context.need_for_verdict,
+        needed=context.question.need if len(context.runs) else None,
         baseline=beside,
     )

@@ -224,14 +224,14 @@ def independent_settings(runs: pd.DataFrame, settings: Collection[str]) -> list[
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
     kept: list[str] = []
     for name in varied:
-        others = [other for other in varied if other != name and _determines(runs, other, name)]
+        others = [other for other in varied if other != name and determines(runs, other, name)]
         # of two that determine each other the first stays
-        if not any(other in kept or not _determines(runs, name, other) for other in others):
+        if not any(other in kept or not determines(runs, name, other) for other in others):
             kept.append(name)
     return kept
 
 
-def _determines(runs: pd.DataFrame, first: str, second: str) -> bool:
+def determines(runs: pd.DataFrame, first: str, second: str) -> bool:
     """Whether runs of one value of the first setting all have one value of the second."""
     return bool(runs.groupby(first)[second].nunique().max() == 1)
 
@@ -317,6 +317,32 @@ class Effects:
     items: int
 
 
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """The configurations that settings tell apart, with their scores, as far as seeds connect them.
+
+    Attributes:
+        values: the settings, (C, V), indexed by the number of the configuration.
+        table: scores by seed and configuration, (S, C), NaN where there is no run.
+        covariance, items: as those of `cell_covariance`.
+    """
+
+    values: pd.DataFrame
+    table: pd.DataFrame
+    covariance: Floats | None
+    items: int
+
+
+def tabulate_factors(runs: pd.DataFrame, names: list[str], items: ItemScores | None) -> Factors:
+    """The configurations of completed runs by the settings `names`, which all of the runs have."""
+    runs = runs.assign(**{CONFIGURATION: runs.groupby(names).ngroup()})
+    scores = runs.pivot_table(index="seed", columns=CONFIGURATION, values="score")
+    table = scores.loc[*connected_table(scores.to_numpy(dtype=np.float64))]
+    covariance, counted = cell_covariance(runs, table, CONFIGURATION, items)
+    values = runs.drop_duplicates(CONFIGURATION).set_index(CONFIGURATION)[names].sort_index()
+    return Factors(values.loc[table.columns], table, covariance, counted)
+
+
 def compute_effects(study: StudyFrames) -> Effects | None:
     """The effects of the settings of a study that ran every combination of their values.
 
@@ -328,14 +354,10 @@ def compute_effects(study: StudyFrames) -> Effects | None:
     count = prod(int(runs[name].nunique()) for name in names)
     if len(names) < 2 or count > MOST_CONFIGURATIONS:
         return None
-    runs = runs.assign(**{CONFIGURATION: runs.groupby(names).ngroup()})
-    scores = runs.pivot_table(index="seed", columns=CONFIGURATION, values="score")
-    seeds, columns = connected_table(scores.to_numpy(dtype=np.float64))
-    if int(columns.sum()) < count:
+    factors = tabulate_factors(runs, names, study.items)
+    if len(factors.values) < count:
         return None
-    table = scores.loc[seeds]
-    covariance, items = cell_covariance(runs, table, CONFIGURATION, study.items)
-    values = runs.drop_duplicates(CONFIGURATION).set_index(CONFIGURATION)[names].sort_index()
+    values, table, covariance = factors.values, factors.table, factors.covariance
     contrasts = [effect_contrasts(values[name]) for name in names]
     family, fit = compare_own(table.to_numpy(), np.vstack(contrasts), covariance)
     pairs = [(name, *pair) for name in names for pair in combinations(values[name].unique(), 2)]
@@ -345,7 +367,7 @@ def compute_effects(study: StudyFrames) -> Effects | None:
     pair = interactions[["first", "second"]].iloc[0].tolist()
     cells = summarise(compute_deviations(runs, pair), by=pair, value="deviation")
     cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
-    return Effects(effects, interactions, cells, items)
+    return Effects(effects, interactions, cells, factors.items)
 
 
 def _interactions(

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.runs import traced_runs
+from mtdlab.analysis.data.runs import CONDITIONS, traced_runs
 from mtdlab.analysis.inference.intervals import share_level
 from mtdlab.analysis.inference.pairing import compute_paired_curve, level_scores, summarise_scores
-from mtdlab.analysis.inference.verdict import CONDITIONS, Verdict, judge_levels
+from mtdlab.analysis.inference.verdict import Verdict, judge_levels
 
 _NAMES = {"learning_rate": "learning rate {:g}", "steps": "{:g} steps"}
 
@@ -24,7 +25,7 @@ class Condition:
         runs: its completed runs with an MTD.
         curve: `summarise_scores` by MTD.
         paired: `compute_paired_curve`.
-        verdict: at a confidence by which all conditions together have an error rate of 5 %.
+        verdict: at a confidence by which all conditions together have one error rate.
     """
 
     name: str
@@ -41,23 +42,23 @@ class Condition:
 
 
 def judge_conditions(
-    study: StudyFrames, groups: Sequence[tuple[str, pd.DataFrame]]
+    study: StudyFrames, groups: Sequence[tuple[str, pd.DataFrame]], level: float = LEVEL
 ) -> tuple[Condition, ...]:
     """Verdict and curves of each condition: its name, and its completed runs with an MTD.
 
-    The conditions share the error rate (Bonferroni): each has 5 % divided by their number.
+    The conditions share the error rate 1 - `level` (Bonferroni): it is divided by their number.
     """
     conditions = []
     for name, runs in groups:
         levels = level_scores(runs, study.settings, study.items, beyond_run=study.beyond_run)
-        verdict = judge_levels(levels, level=share_level(len(groups)))
+        verdict = judge_levels(levels, level=share_level(len(groups), level), margin=study.margin)
         curve = summarise_scores(runs, by=["mtd"], items=study.items)
         conditions.append(Condition(name, runs, curve, compute_paired_curve(levels), verdict))
     return tuple(conditions)
 
 
 def compute_conditions(
-    study: StudyFrames, trials: pd.DataFrame, half_lives: pd.DataFrame
+    study: StudyFrames, trials: pd.DataFrame, half_lives: pd.DataFrame, level: float = LEVEL
 ) -> tuple[Condition, ...]:
     """`judge_conditions` of each learning rate and number of steps of a study that varies them.
 
@@ -73,4 +74,4 @@ def compute_conditions(
         for _, group in (runs.groupby(varied) if varied else ())
         if group["mtd"].nunique() > 1
     ]
-    return judge_conditions(study, groups) if len(groups) > 1 else ()
+    return judge_conditions(study, groups, level) if len(groups) > 1 else ()

@@ -199,7 +199,7 @@ def _anova_type(
     return np.where(expected > 0, p_value, np.where(observed > _RANK, 0.0, 1.0))
 
 
-Answer = Literal["rejected", "not rejected", "cannot be tested"]
+Tested = Literal["rejected", "not rejected", "cannot be tested"]
 
 NEAR = 1.1
 """Two MTDs are nearly equal if the larger is at most this many times the smaller."""
@@ -248,7 +248,7 @@ class Sufficiency:
         runs: the runs of `cells`, with their ratio.
     """
 
-    answer: Answer
+    answer: Tested
     reason: str = ""
     varied: tuple[str, ...] = ()
     p_value: float = math.nan
@@ -356,7 +356,7 @@ def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency
     covariance, counted = cell_covariance(runs, table, "cell", study.items)
     tests = _test_nested(fit, models, covariance)
     p_value = float(tests["p_value"][0])
-    answer: Answer = "rejected" if p_value <= 1 - LEVEL else "not rejected"
+    answer: Tested = "rejected" if p_value <= 1 - LEVEL else "not rejected"
     untested = not np.isfinite(p_value)
     return Sufficiency(
         answer="cannot be tested" if untested else answer,

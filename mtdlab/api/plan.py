@@ -1,6 +1,5 @@
 """`mtdlab.plan`: a study's configurations, the seeds that it needs, its looks, and its cost."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -60,6 +59,7 @@ class Specification:
     """What the verdict is judged by, and its SHA-256.
 
     `trials_started`: how many trials had started when it was first recorded; None where it is not.
+    `questions`: what the study asks, as a study file says it; where it `is_declared` by the file.
     """
 
     study: str
@@ -70,6 +70,8 @@ class Specification:
     looks: list[int]
     sha256: str
     trials_started: int | None
+    questions: Sequence[Mapping[str, Any]]
+    is_declared: bool
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,8 @@ def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
     A setting that the configuration's method lacks is None, and so is the MTD of a method without
     one. Empty for a sampled study, whose configurations are drawn while it runs.
     """
+    from mtdlab.analysis.data.runs import mtd_value
+
     names = [name for name in dict.fromkeys((*MAIN_SETTINGS, *spec.search)) if name in spec.known]
     rows = [
         {"mtd": mtd_value(each["mtd"])} | {name: each.get(name) for name in names}
@@ -218,16 +222,6 @@ def suggest_baseline(spec: "StudySpec") -> str:
         "none: the study does not show what a queue is worth; to compare it with SimCSE, which has "
         "none, add to the file: baseline: {method: simcse}"
     )
-
-
-def mtd_value(mtd: float | None) -> float | None:
-    """An MTD as levels are told apart by: 14, not 14.000000000000002; None where not known."""
-    from mtdlab.analysis.data.runs import MTD_DECIMALS
-
-    if mtd is None or not math.isfinite(mtd):
-        return None
-    rounded = round(mtd, MTD_DECIMALS)
-    return int(rounded) if rounded == int(rounded) else rounded
 
 
 def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -255,7 +249,13 @@ def find_design(
     nominal = boundaries_at(spec.looks, spec.alpha).nominal.tolist()
     power = _power(spec, storage_url(storage), effect, sd, nominal)
     looks = [Look(*look) for look in zip(spec.looks, nominal, strict=True)]
-    specified = Specification(**plan, sha256=sha256_of(plan), trials_started=None)
+    asked = plan.get("questions") or [spec.planned_question().asked.write()]
+    specified = Specification(
+        **plan | {"questions": asked},
+        is_declared="questions" in plan,
+        sha256=sha256_of(plan),
+        trials_started=None,
+    )
     return Design(power, looks, specified)
 
 
@@ -278,25 +278,26 @@ def _power(
     None for a study of which these are not known, with fewer than two of them, and for more than 30
     configurations. `nominal`: significance level of each look.
     """
-    import numpy as np
-
+    from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.analysis.inference import power
     from mtdlab.analysis.inference.pairing import MOST_LEVELS
+    from mtdlab.analysis.questions.study import kind_of
 
-    compared = spec.count_compared()
-    levels = np.arange(1.0, compared + 1) if compared else np.array(_levels_within_run(spec))
-    if len(levels) < 2 or compared > MOST_LEVELS:
+    planned = spec.planned_question()
+    design = kind_of(planned.asked).plan(planned)
+    if design is None or len(design.distance) < 2:
         return None
-    distance = levels if compared else power.design_levels(levels)
-    scatter, bases = _find_scatter(spec, url, distance, sd, ordered=not compared)
-    heights = power.peak_effects(distance, effect) + effect
+    if not design.ordered and len(design.distance) > MOST_LEVELS:
+        return None
+    scatter, bases = _find_scatter(spec, url, design.distance, sd, ordered=design.ordered)
+    heights = power.peak_effects(design.distance, effect) + effect
     # the peak's top is in the middle of the range, where no level need be
     top = int(heights.argmax())
     return Power(
         seeds=spec.looks[-1],
         power=power.POWER,
         targets=power.compute_targets(
-            distance,
+            design,
             spec.looks,
             nominal,
             effect=effect,
@@ -304,23 +305,12 @@ def _power(
             scatter=scatter,
             alpha=spec.alpha,
         ),
-        peak_mtd=None if compared else mtd_value(distance[top]),
-        peak_points=None if compared else float(heights[top]),
+        peak_mtd=mtd_value(design.distance[top]) if design.ordered else None,
+        peak_points=float(heights[top]) if design.ordered else None,
         items=scatter.count,
-        precision=power.compute_precision(distance, spec.looks[-1], scatter),
+        precision=power.compute_precision(design.distance, spec.looks[-1], scatter),
         bases=bases,
     )
-
-
-def _levels_within_run(spec: "StudySpec") -> list[float]:
-    """The levels of MTD that take part in the verdict, in rising order."""
-    from mtdlab.analysis.data.beyond_run import find_beyond
-    from mtdlab.analysis.data.runs import level_of
-
-    rows = list(spec.configurations().values())
-    beyond = find_beyond(rows, spec.beyond_run)
-    mtds = {row["mtd"] for row in rows if row["mtd"] is not None}
-    return sorted(level for level in mtds if level_of(level) not in beyond)
 
 
 def _find_scatter(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, Overrides, StudySource, assign
-from mtdlab.api.plan import mtd_value
 from mtdlab.terminal import progress_bar, warn
 
 if TYPE_CHECKING:
@@ -90,6 +89,7 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
 
     Raises TrialError where training fails, MtdlabError where `out` is there and no saved model.
     """
+    from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.settings.tasks import score_of_selection
     from mtdlab.training.export import check_model_folder, locked, save_model
     from mtdlab.training.inputs import load_inputs

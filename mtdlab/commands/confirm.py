@@ -6,7 +6,6 @@ import typer
 
 from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS
 from mtdlab.api.given import Given
-from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.terminal import print_text
@@ -35,6 +34,7 @@ def confirm(
     The runner-up is the best level outside the optimal range, or the configuration with the next
     mean. Runs or resumes the study STUDY-confirm in the same database.
     """
+    from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.manage.confirm import plan_confirmation, remeasured
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.run import Execution, sweep

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+import yaml
 
 from mtdlab.analysis.data.durations import format_count, format_seconds
 from mtdlab.api.given import Given
@@ -211,13 +212,20 @@ def describe_design(design: Design) -> list[str]:
 
 
 def describe_specification(specified: Specification) -> list[str]:
-    """What the verdict is judged by, and whether that is recorded, in two lines."""
-    from mtdlab.analysis.inference.looks import describe_recorded
+    """What is asked, a line a question, what answers are judged by, and whether it is recorded."""
+    from mtdlab.analysis.questions.wording import describe_recorded
 
     state = "not recorded"
     if specified.trials_started is not None:
         state = f"recorded {describe_recorded(specified.trials_started)}"
+    declared = "" if specified.is_declared else " (follows from what varies)"
+    asked = [
+        yaml.safe_dump(question, default_flow_style=True, width=1_000).strip()[1:-1]
+        for question in specified.questions
+    ]
     return [
+        f"asks    {asked[0]}{declared}",
+        *(f"        {question}" for question in asked[1:]),
         f"verdict margin {specified.margin:g}, alpha {specified.alpha:g}, metric "
         f"{specified.metric}; {state}",
         f"        SHA-256 {specified.sha256}",
@@ -268,6 +276,7 @@ def _describe_target(target: "Target", power: Power) -> str:
         "flat": f"flat within {size}",
         "best": f"best of {target.compared} configurations by {size}",
         "equivalent": f"all within {size}",
+        "difference": f"difference of {size}",
     }
     return texts[target.kind]
 

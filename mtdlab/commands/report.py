@@ -13,7 +13,6 @@ import typer
 
 from mtdlab import __version__
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun, Reading
-from mtdlab.api.plan import mtd_value
 from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
 from mtdlab.commands import options as opt
@@ -23,9 +22,7 @@ from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from mtdlab.analysis.data.frames import StudyFrames
-    from mtdlab.analysis.inference.best import BestVerdict
     from mtdlab.analysis.inference.level_means import LevelMeans
-    from mtdlab.analysis.inference.verdict import Verdict
     from mtdlab.analysis.report import MultiStudyReport, Report
     from mtdlab.analysis.report.topics.baseline import Beside
 
@@ -267,7 +264,7 @@ def _write_studies(
 def _page_fields(written: "Report") -> dict[str, Any]:
     return {
         **_files(written),
-        **verdict_fields(written.verdict),
+        **written.fields,
         "mtd_sufficient": written.mtd_sufficient,
         "seeds_for_power": written.needed and written.needed.seeds,
         "items_for_power": written.needed and written.needed.items,
@@ -310,6 +307,7 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
 
     Numbers that are not known, such as the optimism with one seed, are None.
     """
+    from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.analysis.statistics.best_trial import compute_choices
 
     select_by = study.select_by or study.metric
@@ -328,42 +326,6 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
             "score": best["score"],
             "score_optimism": best["score_optimism"],
         },
-    }
-
-
-def verdict_fields(answer: "Verdict | BestVerdict") -> dict[str, Any]:
-    """The verdict of a page as it is printed with --json; null where a value is not known.
-
-    On the best method or configuration it is separated, equivalent or inconclusive; ranked and
-    may_be_best are numbers of trials. On MTD it is flat, rising, falling, peaked or inconclusive;
-    distances are in steps. confidence is that of intervals, over all looks where there are several.
-    """
-    # it imports SciPy, without which other commands start
-    from mtdlab.analysis.inference.best import BestVerdict
-
-    fields = {
-        "sentence": answer.sentence,
-        "p_value": answer.p_value,
-        "p_over_looks": answer.over_looks and answer.over_looks.p_value,
-        "confidence": answer.confidence,
-    }
-    if isinstance(answer, BestVerdict):
-        best = {"ranked": answer.ranked, "may_be_best": answer.may_be_best}
-        return {"verdict": answer.kind, **fields, **best}
-    leads = [{"mtd": mtd_value(lead.mtd), **vars(lead.size)} for lead in answer.leads]
-    interval = answer.peak_interval
-    return {
-        "verdict": answer.verdict,
-        **fields,
-        "p_trend": answer.p_trend,
-        "peak_excluded": answer.peak_excluded,
-        "peak_mtd": mtd_value(answer.peak_mtd),
-        "peak_interval": None if interval is None else [*map(mtd_value, interval)],
-        "optimal_range": [*map(mtd_value, answer.optimal_range)],
-        "runner_up": leads[0] if leads else None,
-        "lowest": leads[-1] if leads else None,
-        "items": answer.items,
-        "left_out": list(answer.left_out),
     }
 
 

@@ -8,7 +8,6 @@ import typer
 
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
-from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
     describe_failures,
@@ -66,6 +65,8 @@ def study_fields(study: "StudyOverview") -> dict[str, Any]:
 
 def best_fields(best: "FinishedTrial | None") -> dict[str, Any] | None:
     """The best trial as it is printed with --json: `select_by_score` ranks it; None without one."""
+    from mtdlab.analysis.data.runs import mtd_value
+
     if best is None:
         return None
     return {
@@ -142,9 +143,10 @@ def show(
 
 
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
+    from mtdlab.analysis.questions.study import list_fields
     from mtdlab.analysis.report.context import StudyContext
-    from mtdlab.analysis.report.summary import find_baseline, state_verdict
-    from mtdlab.commands.report import baseline_fields, verdict_fields
+    from mtdlab.analysis.report.summary import find_baseline
+    from mtdlab.commands.report import baseline_fields
 
     context = StudyContext(frames)
     failed = frames.trials[frames.trials["state"] == "FAIL"].rename(columns={"number": "trial"})
@@ -152,7 +154,7 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
         "description": study.description,
         "varied": _varied_values(frames),
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
-        "verdict": verdict_fields(state_verdict(context)),
+        "verdict": list_fields(context),
         "baseline": baseline_fields(find_baseline(context)),
         "failed": failed[["trial", "reason", "reason_code"]].to_dict("records"),
         "model": find_model(study, model)[0],
@@ -235,6 +237,7 @@ def _varied_values(frames: "Study") -> dict[str, list[Any]]:
 
 
 def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, Any]:
+    from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.store.tables import living_state
 
     row = trial.row

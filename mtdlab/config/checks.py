@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mtdlab.analysis.data.defaults import MOST_COMPARED
+from mtdlab.analysis.data.questions import QuestionError
 from mtdlab.config.method_study import given_to
 from mtdlab.config.nuisance import NUISANCE
 from mtdlab.config.search import (
@@ -291,7 +292,9 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
         if any(trial.model_dump() == same for trial in trials):
             message = "is a configuration of the search; give it another method or other settings"
             source.add((BASELINE,), message)
-    if spec.until and source.is_correct(*READ_BY_TRIALS, "pruner"):
+    if spec.questions and source.is_correct(*READ_BY_TRIALS, "questions"):
+        _check_questions(spec, source)
+    if spec.until and source.is_correct(*READ_BY_TRIALS, "pruner", "questions"):
         _check_until(spec, source)
     if STRATA in top.search and source.is_correct(*READ_BY_TRIALS):
         for point, mtd in zip(points, (trial.mtd for trial in trials), strict=True):
@@ -305,6 +308,17 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
                 break
 
 
+def _check_questions(spec: StudySpec, source: Source) -> None:
+    """Refuse questions that the configurations of a grid cannot answer."""
+    rows = [*spec.configurations().values()]
+    nuisance = () if spec.nuisance is None else spec.nuisance.values
+    for place, question in enumerate(spec.questions if rows else ()):
+        try:
+            question.check(rows, nuisance)
+        except QuestionError as error:
+            source.add(("questions", place), f"{error}; change it, or take it out")
+
+
 def _check_until(spec: StudySpec, source: Source) -> None:
     """Refuse `until` in a study whose verdict cannot be decided by more seeds, or is biased."""
     where = ("until",)
@@ -312,7 +326,9 @@ def _check_until(spec: StudySpec, source: Source) -> None:
         source.add(where, f"needs sampler: grid; {spec.sampler} has no fixed levels")
     elif spec.pruner != "none":
         source.add(where, f"needs every trial; take pruner: {spec.pruner} out")
-    elif (compared := spec.count_compared()) == 1:
+    elif not (planned := spec.planned_question()).asked.is_tested:
+        source.add(where, f"{planned.asked.kind} is described, not tested; ask another question")
+    elif (compared := planned.count_compared()) == 1:
         source.add(where, "needs two configurations or more to compare")
     elif compared > MOST_COMPARED:
         source.add(

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mtdlab.analysis.data.questions import Declared, QuestionError
 from mtdlab.config.checks import (
     READ_BY_TRIALS,
     add_metric_task,
@@ -99,6 +100,7 @@ def build_study(
             spec = replace(spec, skip=spec.skip + skip)
         if top.nuisance is not None and source.is_correct("select_by"):
             spec = replace(spec, nuisance=_read_nuisance(top, spec, source))
+        spec = replace(spec, questions=_read_questions(top, source))
         try:
             check_study(top, spec, source)
         except ValueError as error:
@@ -215,6 +217,21 @@ def _read_search(
             if (dimension := source.try_read(read)) is not None:
                 search[name] = dimension
     return search, skip
+
+
+def _read_questions(top: StudyFile, source: Source) -> tuple[Declared, ...]:
+    """What the file asks, without those that have a mistake."""
+    asked: list[Declared] = []
+    for place, written in enumerate(top.questions):
+        try:
+            question = Declared.read(written)
+        except QuestionError as error:
+            source.add(("questions", place), str(error))
+            continue
+        if question in asked:
+            source.add(("questions", place), "this question stands twice; keep one")
+        asked.append(question)
+    return tuple(asked)
 
 
 def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance | None:

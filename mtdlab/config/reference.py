@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mtdlab.analysis.data.markdown import markdown_table
+from mtdlab.analysis.data.questions import KINDS
 from mtdlab.config.checks import OF_STUDY
 from mtdlab.config.search import STRATA, StrataSection
 from mtdlab.config.study_file import StudyFile
@@ -133,6 +134,9 @@ def study_schema() -> dict[str, Any]:
     own = {name: described for name, described in given.items() if name not in ("seed", *OF_STUDY)}
     beside = [section | {"properties": own, "minProperties": 1}, {"type": "null"}]
     schema["properties"]["baseline"] |= {"anyOf": beside}
+    about = {"type": ["string", "array", "object"]}
+    asked = section | {"properties": dict.fromkeys(KINDS, about)}
+    schema["properties"]["questions"]["items"] = asked | {"minProperties": 1, "maxProperties": 1}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "mtdlab study file"
     return schema

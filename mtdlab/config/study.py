@@ -5,15 +5,14 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from mtdlab.analysis.data.beyond_run import describe_lengths
 from mtdlab.analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
-from mtdlab.analysis.data.runs import MTD_DECIMALS
-from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.data.questions import Declared, PlannedQuestion, derive
 from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
@@ -104,6 +103,7 @@ class StudySpec(ABC):
         alpha: error rate of the verdict, over all looks.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
         definition: the study file with its profile and --set, as `build_study` reads it.
+        questions: what the file asks, the main question first; empty: it follows from what varies.
         nuisance: the settings whose value is chosen for each configuration; None without any.
         nuisance_choice: their chosen values; None before the choice, and without such a setting.
     """
@@ -131,6 +131,7 @@ class StudySpec(ABC):
     places: Places = field(default_factory=Places)
     definition: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
     baseline: dict[str, Any] | None = field(default=None, hash=False)
+    questions: tuple[Declared, ...] = ()
     nuisance: Nuisance | None = None
     nuisance_choice: Choice | None = field(default=None, hash=False)
 
@@ -310,22 +311,12 @@ class StudySpec(ABC):
             found[key] = {**settings.model_dump(), "mtd": settings.mtd}
         return found
 
-    def count_compared(self) -> int:
-        """How many are compared where the question is which is best; 0 for a shape over MTD.
-
-        As on the page: methods at their levels of MTD, where each is one configuration whatever
-        makes up its MTD; else configurations.
-        """
-        rows = list(self.configurations().values())
-        mtds = [row["mtd"] and round(row["mtd"], MTD_DECIMALS) for row in rows]
-        if len({row.get("method") for row in rows}) == 1:
-            return len(rows) if len({*mtds} - {None}) < 2 else 0
-        levels = [(row["method"], mtd) for row, mtd in zip(rows, mtds, strict=True)]
-        apart = set()
-        for level, row in zip(levels, rows, strict=True):
-            names = [name for name in self.search if not level[1] or name not in PARTS]
-            apart.add((level, *(str(row.get(name)) for name in names)))
-        return len(apart) if len(apart) == len({*levels}) else len(rows)
+    def planned_question(self) -> PlannedQuestion:
+        """The main question: the first of the file, else the one that follows from what varies."""
+        rows = [*self.configurations().values()]
+        names = () if self.nuisance is None else (*self.nuisance.values,)
+        asked = self.questions[0] if self.questions else derive(rows, names)
+        return PlannedQuestion(asked, rows, self.search, self.beyond_run)
 
     @property
     def first_seeds(self) -> frozenset[int]:
@@ -374,6 +365,7 @@ class StudySpec(ABC):
                 "verdict": {"margin": self.margin, "alpha": self.alpha},
                 "beyond_run": self.beyond_run,
                 "configurations": fingerprint({"settings": sorted(self._points())}),
+                **self._declared(),
             }
         beside = {}
         if (settings := self.baseline_settings()) is not None:
@@ -397,10 +389,20 @@ class StudySpec(ABC):
             "search": search,
         }
 
+    def _declared(self) -> dict[str, Any]:
+        """The questions as they identify the study; none where they say what follows anyway."""
+        asked = [question.write() for question in self.questions]
+        derived = replace(self, questions=()).planned_question().asked
+        return {} if asked in ([], [derived.write()]) else {"questions": asked}
+
 
 def plan_of(spec: StudySpec) -> dict[str, Any]:
-    """The specification of a study's verdict as it is recorded: metric, margin, alpha, looks."""
-    return {
+    """The specification of a study's answers as it is recorded: metric, margin, alpha, looks.
+
+    It has the questions where the file declares some.
+    """
+    asked = [question.write() for question in spec.questions]
+    return ({"questions": asked} if asked else {}) | {
         "study": spec.name,
         "metric": spec.metric,
         "margin": spec.margin,

@@ -59,6 +59,11 @@ class StudyFile(BaseModel):
     until: UntilSection | None = Field(
         default=None, description="add seeds until the verdict is decided: `decided`, `max_seeds`"
     )
+    questions: list[Any] = Field(
+        default_factory=list,
+        description="what the study asks, the main question first: `- shape: mtd`; without any it "
+        "follows from what varies",
+    )
     verdict: VerdictSection = Field(
         VerdictSection(), description="`margin` (in points) and `alpha` of the verdict"
     )

@@ -10,8 +10,8 @@ from mtdlab.analysis.data.defaults import CONFIRMATION_SUFFIX
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import completed_runs, format_mtd, free_settings, varied_settings
 from mtdlab.analysis.data.settings import format_value
-from mtdlab.analysis.inference.best import asks_for_best
-from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.questions.results import StudyResults
+from mtdlab.analysis.questions.study import find_main
 from mtdlab.analysis.statistics.contrasts import Contrast, compare_trials
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
@@ -73,7 +73,7 @@ def plan_confirmation(
     refuse_other_modules(study, original, spec.imports)
     best, runner_up = (settings.mtd for _, settings in _pair(spec))
     names = [f"MTD {format_mtd(mtd or 0.0)}" for mtd in (best, runner_up)]
-    if asks_for_best(frames.trials, frames.settings):
+    if not find_main(StudyResults(frames)).is_over_mtd:
         names = [_name(parameters, frames) for parameters, _ in _pair(spec)]
     return Confirmation(spec, best, runner_up, _difference(frames, spec), (names[0], names[1]))
 
@@ -85,9 +85,9 @@ def remeasured(confirmation: Confirmation, url: str) -> Contrast:
 
 def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str:
     """The file of a confirmation of the study that is recorded."""
-    context = StudyContext(frames)
+    question = find_main(StudyResults(frames))
     try:
-        best, other = context.candidates()
+        best, other = question.choose_candidates()
     except ValueError as error:
         raise NothingToReport(f"study {frames.name}: {error}") from None
     first, second = (
@@ -100,7 +100,7 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
     if recorded.objective:
         shared.pop("method")
     kind, names = "level", [f"MTD {format_mtd(each['mtd'])}" for each in (best, other)]
-    if context.asks_for_best:
+    if not question.is_over_mtd:
         chosen = ({name: settings[name] for name in varied} for settings in (first, second))
         kind, names = "configuration", [_name(each, frames) for each in chosen]
     what = f"its best {kind}, {names[0]}, against its runner-up, {names[1]}."

@@ -15,6 +15,7 @@ import numpy as np
 from mtdlab.analysis.data.defaults import BeyondRun
 from mtdlab.analysis.data.environment import Environment
 from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.analysis.data.questions import Declared, QuestionError
 from mtdlab.settings.limits import FURTHEST, LATEST, STEPS
 from mtdlab.settings.messages import is_study_name
 
@@ -89,6 +90,14 @@ def _is_distribution(value: Any) -> bool:
     try:
         json_to_distribution(value)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return False
+    return True
+
+
+def _is_question(value: Any) -> bool:
+    try:
+        Declared.read(value)
+    except QuestionError:
         return False
     return True
 
@@ -173,6 +182,7 @@ INPUTS = IS_OBJECT.narrowed(
         (named(TEXT) if name == VERSIONS else TEXT).holds(part) for name, part in value.items()
     ),
 )
+QUESTION = Rule("a question", _is_question)
 PLAN = named(
     JSON,
     study=TEXT,
@@ -181,4 +191,7 @@ PLAN = named(
     alpha=LEVEL,
     beyond_run=one_of(*get_args(BeyondRun)),
     looks=listed(WHOLE),
+).narrowed(
+    "a plan whose questions can be read",
+    lambda plan: listed(QUESTION).holds(plan.get("questions", [])),
 )

@@ -3,7 +3,8 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from mtdlab.analysis.inference.looks import boundaries_at, judge_look
+from mtdlab.analysis.inference.looks import boundaries_at
+from mtdlab.analysis.questions.study import judge_look
 from mtdlab.analysis.statistics.nuisance import choose_nuisance_values
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE

@@ -91,7 +91,7 @@ def describe_look(look: "LookRow", looks: int) -> str:
         "continue": f"{len(look.added)} trials added",
         "decided": "the verdict is decided",
         "flat": "ended, since the score is flat",
-        "equivalent": "ended, since all that may be the best are equivalent",
+        "equivalent": "ended, since what may be the best, or is asked about, is equivalent",
         "max_seeds": "ended at max_seeds",
         "no scores": "ended, since nothing can be compared",
     }

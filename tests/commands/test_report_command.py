@@ -11,8 +11,10 @@ import pytest
 from mtdlab.analysis import compute_verdict
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.inference.verdict import OverLooks, Verdict
+from mtdlab.analysis.questions.answer import list_numbers
+from mtdlab.analysis.questions.shape import list_shape
 from mtdlab.commands.printing import print_json
-from mtdlab.commands.report import PAUSE, verdict_fields, write_on_changes
+from mtdlab.commands.report import PAUSE, write_on_changes
 from tests.commands.conftest import Command
 
 FIELDS = {
@@ -21,6 +23,7 @@ FIELDS = {
     *("mtd_sufficient", "seeds_for_power", "items_for_power", "items", "left_out"),
     "baseline",
 }
+ASKED = {"question", "outcome"}
 RATES = (0.1, 0.2, 0.4)
 TABLE = "score,seed,mtd\n" + "\n".join(
     f"{score + 0.1 * seed + 0.03 * (seed * mtd % 7)},{seed},{mtd}"
@@ -39,7 +42,7 @@ def run(command: Command, folder: Path) -> Command:
 def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Path) -> None:
     written = json.loads(run("report --table runs.csv --json")[0])
     ranking = {"metric", "select_by", "best"}
-    assert set(written) == FIELDS | {"page", "figures", "tables", "table"} | ranking
+    assert set(written) == FIELDS | ASKED | {"page", "figures", "tables", "table"} | ranking
     assert written["table"]["seed"] == "column seed"
     # a table names no score that ranked its runs
     assert written["select_by"] == written["metric"]
@@ -188,7 +191,8 @@ def test_the_verdict_of_runs_without_an_mtd_is_on_their_configurations(
 
 def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[str]) -> None:
     empty = pd.DataFrame({"mtd": [], "score": [], "seed": []}, dtype="float64")
-    print_json(verdict_fields(compute_verdict(empty, ())))
+    verdict = compute_verdict(empty, ())
+    print_json({**list_numbers(verdict), **list_shape(verdict)})
     fields = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert set(fields) == FIELDS - {
         "mtd_sufficient",
@@ -200,7 +204,7 @@ def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[s
     assert fields["peak_mtd"] is fields["p_value"] is fields["p_over_looks"] is None
     # level is that of the look
     looks = OverLooks(planned=4, taken=3, confidence=0.95, p_value=0.031, is_early=True)
-    fields = verdict_fields(Verdict("inconclusive", level=0.982, over_looks=looks))
+    fields = list_numbers(Verdict("inconclusive", level=0.982, over_looks=looks))
     assert (fields["p_over_looks"], fields["confidence"]) == (0.031, 0.95)
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from mtdlab.analysis.data.invocation import Invocation
-from mtdlab.api.plan import mtd_value
+from mtdlab.analysis.data.runs import mtd_value
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
 from mtdlab.store import FinishedTrial, SavedModel
 from mtdlab.sweep.run import SweepResult

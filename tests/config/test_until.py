@@ -109,7 +109,7 @@ METHODS = "search: {method: [mocose, simcse]}"
 )
 def test_until_compares_what_has_no_levels_of_mtd(read: Read, search: str, compared: int) -> None:
     spec = read(f"study: a\n{search}\n{DECIDED}max_seeds: 5}}\n")
-    assert (spec.count_compared(), spec.looks) == (compared, (3, 4, 5))
+    assert (spec.planned_question().count_compared(), spec.looks) == (compared, (3, 4, 5))
     if compared:
         assert count_on_the_page(spec) == compared
 

@@ -9,6 +9,7 @@ from mtdlab.analysis.report.topics import (
     history,
     looks,
     methods,
+    questions,
     representation,
     score,
     sufficiency,
@@ -20,7 +21,9 @@ from mtdlab.analysis.report.topics.base import Topic
 from mtdlab.analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[StudyContext], ...] = (
+    questions.DIFFERENCE,
     score.TOPIC,
+    questions.DECLARED,
     baseline.TOPIC,
     tuning.TOPIC,
     score.PUBLISHED,

@@ -6,7 +6,7 @@ described without matplotlib, which `render_figure` imports.
 """
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -140,6 +140,7 @@ class Topic(Generic[Context]):
             which only the functions that draw a panel need.
         csv: the names of the tables that its contents may have.
         group: the heading in the contents under which its section stands.
+        answers: the kinds of question whose answer it shows.
     """
 
     name: str
@@ -147,6 +148,11 @@ class Topic(Generic[Context]):
     build: Callable[[Context], Contents | None]
     csv: Sequence[str] = ()
     group: str = "Results"
+    answers: tuple[type, ...] = ()
+
+    def answers_to(self, question: object) -> bool:
+        """Whether it shows the answer to a question."""
+        return isinstance(question, self.answers)
 
 
 _LOWEST, _ROW = 3.9, 2.8
@@ -154,16 +160,18 @@ _LOWEST, _ROW = 3.9, 2.8
 
 
 def choose_main_figure(
-    name: str | None, built: Sequence[tuple[Topic[Any], Contents]]
+    names: Collection[str] | None, built: Sequence[tuple[Topic[Any], Contents]]
 ) -> tuple[str, Drawing] | None:
-    """A topic's first figure with its name, by which its section does not repeat it.
+    """The first figure of a topic with its name, by which its section does not repeat it.
 
     The figure is low, so that the first screen shows it, unless rows of text need their height; of
-    more than two rows of panels it is the first panel, as a figure of its own. `name` is the
-    topic's; None for the first with a figure. None without one.
+    more than two rows of panels it is the first panel, as a figure of its own. `names` are those of
+    the topics that may have it; None: all. None without one.
     """
     for topic, contents in built:
-        for key, drawing in contents.figures.items() if name in (None, topic.name) else ():
+        for key, drawing in (
+            contents.figures.items() if names is None or topic.name in names else ()
+        ):
             if drawing is None:
                 continue
             most = _LOWEST if drawing.rows == 1 else _ROW

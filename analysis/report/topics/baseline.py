@@ -7,7 +7,8 @@ import pandas as pd
 
 from mtdlab.analysis.data.frames import DIFFERENCE
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
-from mtdlab.analysis.report.cells import PERCENT, clean, describe_items, format_count, make_table
+from mtdlab.analysis.questions.wording import PERCENT, clean, describe_items
+from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.statistics.baseline import AgainstBaseline, name_baseline
 

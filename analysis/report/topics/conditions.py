@@ -10,17 +10,12 @@ from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import SCORE, SOURCE, load_curve
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import share_level
-from mtdlab.analysis.inference.verdict import describe_conditions
-from mtdlab.analysis.report.cells import (
-    LEVEL,
-    PERCENT,
-    describe_covered,
-    describe_items,
-    make_table,
-)
+from mtdlab.analysis.questions.conditions import ConditionsQuestion, find_conditions
+from mtdlab.analysis.questions.shape import describe_conditions
+from mtdlab.analysis.questions.wording import PERCENT, describe_items
+from mtdlab.analysis.report.cells import LEVEL, describe_covered, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
-from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
-from mtdlab.analysis.statistics.robustness import Condition, compute_conditions, judge_conditions
+from mtdlab.analysis.statistics.robustness import Condition, judge_conditions
 
 _MARGIN = 0.05
 
@@ -32,15 +27,13 @@ def _describe_shared_level(verdicts: int) -> str:
     )
 
 
-def compute(context: StudyContext) -> tuple[Condition, ...]:
-    """`compute_conditions`; empty unless learning rate or steps vary beside MTD."""
-    half_lives = compute_half_lives(compute_retained(context.study.probes))
-    return compute_conditions(context.study, context.curve_trials, half_lives)
-
-
 def build(context: StudyContext) -> Contents | None:
     """Where the mean is best in each condition, and what a verdict holds for."""
-    if not (conditions := context.once(compute)):
+    main = context.question
+    conditions = context.once(find_conditions)
+    if isinstance(main, ConditionsQuestion):
+        conditions = main.conditions
+    if not conditions:
         return None
     rows = [
         {
@@ -151,7 +144,11 @@ def _panel(
 
 
 TOPIC = Topic(
-    "robustness", "Robustness of the optimum", build, csv=["robustness", "robustness_curves"]
+    "robustness",
+    "Robustness of the optimum",
+    build,
+    csv=["robustness", "robustness_curves"],
+    answers=(ConditionsQuestion,),
 )
 
 

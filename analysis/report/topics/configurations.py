@@ -6,53 +6,23 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.defaults import MOST_COMPARED, SCORE_DECIMALS
-from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_settings
 from mtdlab.analysis.inference.intervals import Estimate, summarise
-from mtdlab.analysis.inference.verdict import describe_interval
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, describe_covered, make_table
+from mtdlab.analysis.questions.best import NAME, BestQuestion, name_table
+from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval
+from mtdlab.analysis.report.cells import LEVEL, describe_covered, format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.configurations import (
-    COLUMNS,
     MOST_RUNS,
     compute_importances,
     independent_settings,
-    name_rows,
 )
 
-NAME = "name of the row"
-"""The column with the names of a comparison's rows, beside columns that settings name."""
 _MOST_DRAWN = 12
-_MOST_LETTERS = 100
 _MOST_IN_FIGURE = 40
-
-
-def name_table(
-    context: StudyContext, table: pd.DataFrame, *, most: int = _MOST_LETTERS
-) -> tuple[str, ...]:
-    """The rows of a comparison by the settings that differ, the nuisance settings last."""
-    names = [str(name) for name in table if name not in (*COLUMNS, "mtd", NAME)]
-    shown = table
-    if "method" in table:
-        shown = table.assign(method=[context.name_method(name) for name in table["method"]])
-    texts = name_rows(shown, names, beside=context.study.nuisance, most=most)
-    return tuple(clean(text, most=most) for text in texts)
-
-
-def lead_over(row: pd.Series) -> Estimate:
-    """The best row of a comparison less another one, in points."""
-    # subtracted from 0, so that a 0 has no sign
-    return Estimate(0 - row["difference"], 0 - row["difference_high"], 0 - row["difference_low"])
-
-
-def describe_highest(table: pd.DataFrame) -> str:
-    """What the first row has: the highest mean, or the highest where seeds are blocks."""
-    means = table["mean"].round(SCORE_DECIMALS)
-    adjusted = " adjusted for missing seeds" if means.iloc[0] < means.max() else ""
-    return f"has the highest mean score{adjusted}"
 
 
 def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: str) -> Drawing:
@@ -110,7 +80,7 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
         shown.rename(columns={"number": "first trial"}).head(MOST_COMPARED),
         caption=(
             f"Mean score with its {PERCENT} CI, the difference to the best row with a "
-            f"{context.of_comparisons} CI that is simultaneous for all pairs of rows, and whether "
+            f"{context.best.confidence} CI that is simultaneous for all pairs of rows, and whether "
             f"that CI includes 0. CIs cover seeds{describe_covered(table)}.{seeds}{many}{costs}"
         ),
         csv=csv,
@@ -135,32 +105,18 @@ def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, l
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
-    """`compute_configurations` with the names of the rows.
+    """The configurations with the names of their rows.
 
-    None where MTD or the method varies, or without two scored configurations.
+    None where methods are compared, or the question is over MTD, and without two configurations.
     """
-    if context.verdict.levels_run > 1 or context.compares_methods:
+    if context.question.is_over_mtd or context.compares_methods:
         return None
-    table = context.configurations
-    return table.assign(**{NAME: name_table(context, table)}) if len(table) > 1 else None
-
-
-def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
-    """Sentences on the best configuration, and on how many others are significantly worse."""
-    tested, worse = int(table["difference_low"].notna().sum()), int((~table["may_be_best"]).sum())
-    rest = "With fewer than two common seeds, no difference is tested."
-    if tested:
-        rest = (
-            f"{worse:,} of {format_count(tested, 'other configuration')} "
-            f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval of "
-            f"the difference, simultaneous for all pairs at {context.of_comparisons}, excludes 0."
-        )
-    best = table.iloc[0]
-    return (f"{best[NAME]} {describe_highest(table)}: {best['mean']:.2f}.", rest)
+    table = context.best.table
+    return table if len(table) > 1 else None
 
 
 def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
-    alt = " ".join(describe(context, table))
+    alt = " ".join(context.best.describe_rows())
     return draw_ranked(context, table, title="Score by configuration", alt=alt)
 
 
@@ -173,12 +129,18 @@ def build(context: StudyContext) -> Contents | None:
             "configurations": draw(context, table),
             "configuration_costs": draw_costs(context, table),
         },
-        text=describe(context, table),
+        text=context.best.describe_rows(),
         tables=[show_ranked(context, table, "configurations")],
     )
 
 
-TOPIC = Topic("configurations", "Configurations compared", build, csv=["configurations"])
+TOPIC = Topic(
+    "configurations",
+    "Configurations compared",
+    build,
+    csv=["configurations"],
+    answers=(BestQuestion,),
+)
 """The topic of a study that varies, for example, the learning rate alone."""
 
 

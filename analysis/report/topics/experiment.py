@@ -21,14 +21,11 @@ from mtdlab.analysis.experiments.compare import (
 )
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.pairing import compute_deviations
-from mtdlab.analysis.inference.verdict import describe_interval
 from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval, describe_items
 from mtdlab.analysis.report.cells import (
     LEVEL,
-    PERCENT,
-    clean,
     describe_covered,
-    describe_items,
     format_count,
     list_values,
     make_table,

@@ -1,27 +1,24 @@
 """Topic: measured history, the half-life of keys beside the maximum traceable distance."""
 
-from dataclasses import dataclass
-
 import numpy as np
-import pandas as pd
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
-from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.inference.verdict import describe_interval
-from mtdlab.analysis.report.cells import BAND, LEVEL, PERCENT, format_count, make_table
-from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
-from mtdlab.analysis.statistics.history import (
-    compute_half_lives,
-    compute_history_runs,
-    compute_retained,
-    compute_retained_curves,
-    correlate_history,
-    summarise_half_lives,
+from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.runs import choose_evenly
+from mtdlab.analysis.questions.history import (
+    NAMES,
+    History,
+    HistoryQuestion,
+    describe_association,
+    describe_range,
+    measure_history,
 )
+from mtdlab.analysis.questions.wording import PERCENT
+from mtdlab.analysis.report.cells import BAND, make_table
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.statistics.history import summarise_half_lives
 
 _MOST_LINES = 24
-_NAMES = {"half_life": "half-life", "mtd": "MTD"}
 _DEFINITION = (
     "MTD is a formula; this section measures what it stands for. During each trial the same "
     "sentences of the corpus are encoded again by the branch that encodes keys, in evaluation "
@@ -37,46 +34,6 @@ _LIMITS = (
 )
 
 
-@dataclass(frozen=True)
-class History:
-    """The measured history of a study's keys; `every` has the runs without an MTD too."""
-
-    every: pd.DataFrame
-    runs: pd.DataFrame
-    retained: pd.DataFrame
-    curve: pd.DataFrame
-    correlations: pd.DataFrame
-
-
-def compute(context: StudyContext) -> History | None:
-    """The half-lives; None where no completed run was probed."""
-    retained = compute_retained(context.study.probes)
-    done = completed_runs(context.trials)[["number"]]
-    every = compute_half_lives(retained).merge(done, on="number")
-    if not len(every):
-        return None
-    runs = compute_history_runs(context.curve_trials, every)
-    return History(
-        every,
-        runs,
-        compute_retained_curves(runs, retained),
-        summarise_half_lives(runs),
-        correlate_history(runs),
-    )
-
-
-def describe_range(info: History) -> str:
-    """Where the half-life is longest and shortest, without a full stop."""
-    medians = info.curve["median"]
-    if not np.isfinite(medians).any():
-        return "The median half-life of a key is longer than the longest lag at every MTD"
-    lowest, highest = (info.curve.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
-    text = f"The median half-life of a key is {_steps(lowest)}"
-    if len(info.curve) > 1:
-        text += f", the shortest, and {_steps(highest)}, the longest"
-    return text
-
-
 def _finding(info: History) -> str:
     if not len(info.runs):
         return "No completed trial with an MTD has a half-life."
@@ -88,27 +45,6 @@ def _finding(info: History) -> str:
             f"{format_count(len(info.runs), 'trial')}; a level with such a trial has no mean"
         )
     return f"{text}."
-
-
-def _steps(level: pd.Series) -> str:
-    median = level["median"]
-    length = f"{median:.1f} steps" if np.isfinite(median) else "longer than the longest lag"
-    return f"{length} at MTD {format_mtd(level['mtd'])}"
-
-
-def describe_association(context: StudyContext, info: History) -> str:
-    """A sentence on the rank correlations of the half-life; empty without one."""
-    rows = info.correlations[info.correlations["first"] == "half_life"]
-    if not len(rows):
-        return ""
-    names = {**context.labels, **_NAMES}
-    correlations = []
-    for second, *estimate in rows[["second", "mean", "low", "high"]].itertuples(index=False):
-        interval = describe_interval(size := Estimate(*estimate), LEVEL)
-        shown = f"{size.mean:.2f}{interval and f' ({interval})'}"
-        correlations.append(f"with {names.get(second, second)} {shown}")
-    seeds = format_count(int(rows["seeds"].max()), "seed")
-    return f"Rank correlation of the half-life, mean over {seeds}: {', '.join(correlations)}."
 
 
 def _others(context: StudyContext, info: History) -> str:
@@ -123,7 +59,7 @@ def _others(context: StudyContext, info: History) -> str:
 
 
 def build(context: StudyContext) -> Contents | None:
-    if (info := context.once(compute)) is None:
+    if (info := context.once(measure_history)) is None:
         return None
     configurations = summarise_half_lives(info.runs, context.study.settings)
     association = describe_association(context, info)
@@ -133,7 +69,7 @@ def build(context: StudyContext) -> Contents | None:
         csv="half_life",
         labels=context.labels,
     )
-    names = {**context.labels, **_NAMES}
+    names = {**context.labels, **NAMES}
     named = info.correlations.replace({"first": names, "second": names})
     correlations = make_table(
         named.rename(columns={"trials": "trials of a seed"}),
@@ -194,4 +130,5 @@ TOPIC = Topic(
     build,
     csv=["half_life", "trials_half_life", "retained", "history_correlations"],
     group="Representation",
+    answers=(HistoryQuestion,),
 )

@@ -4,9 +4,9 @@ import itertools
 import math
 
 from mtdlab.analysis.data.frames import Plan, StudyFrames
-from mtdlab.analysis.inference.looks import describe_recorded, over_looks_of
-from mtdlab.analysis.inference.verdict import format_p
-from mtdlab.analysis.report.cells import clean, format_count, make_table
+from mtdlab.analysis.inference.looks import over_looks_of
+from mtdlab.analysis.questions.wording import clean, describe_recorded, format_p
+from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 
 _LABELS = {
@@ -25,8 +25,8 @@ _SPECIFIED = ("metric", "margin", "alpha", "beyond_run", "looks")
 _ENDS = {
     "decided": "The study ended there, because its verdict was decided.",
     "flat": "The study ended there for futility: the score is flat within the margin.",
-    "equivalent": "The study ended there for futility: all configurations that may be the best lie "
-    "within the margin of each other.",
+    "equivalent": "The study ended there for futility: what may be the best, or is asked about, is "
+    "equivalent within the margin.",
     "max_seeds": "The study ended there without a verdict, at its largest number of seeds.",
     "no scores": "The study ended there, because there was nothing to compare.",
 }

@@ -1,31 +1,25 @@
 """Topic: the methods of a study that varies them, side by side."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import published_sts, published_transfer
-from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.best import runs_by_method
-from mtdlab.analysis.inference.verdict import join_words
-from mtdlab.analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
+from mtdlab.analysis.questions.best import BestQuestion, rank
+from mtdlab.analysis.questions.wording import PERCENT, clean
+from mtdlab.analysis.report.cells import describe_covered, make_table, number
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.report.topics.configurations import (
     COSTS,
-    NAME,
-    describe_highest,
     draw_costs,
     draw_ranked,
-    name_table,
     show_ranked,
 )
-from mtdlab.analysis.statistics.configurations import rank_rows
-from mtdlab.analysis.statistics.methods import compute_method_properties, equal_budget
+from mtdlab.analysis.statistics.methods import compute_method_properties
 
 MOST_CURVES = 4
 """The most methods in one figure against MTD; there is no space for the legend of more."""
@@ -42,74 +36,8 @@ _REFERENCE = (
 )
 
 
-def compute(context: StudyContext) -> pd.DataFrame | None:
-    """`compute_methods` with the names of the rows; None unless there are several methods."""
-    if not context.compares_methods:
-        return None
-    table, names = context.methods, name_table(context, context.methods)
-    if not context.mixed_methods:
-        names = tuple(
-            f"{name} at MTD {format_mtd(mtd)}" if np.isfinite(mtd) else name
-            for name, mtd in zip(names, table["mtd"], strict=True)
-        )
-    return table.assign(**{NAME: names})
-
-
-def rank(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the comparison, the highest estimate first."""
-    # the best row has no difference to itself
-    best = table["difference"].isna() & table["may_be_best"]
-    of = best if best.any() else table["mean"]
-    return rank_rows(table, int(of.to_numpy().argmax()))
-
-
-def describe_budget(study: StudyFrames) -> str:
-    """What is equal for all methods, and what was chosen for each: a phrase; else empty."""
-    if (budget := equal_budget(study.trials)) is None:
-        return ""
-    chosen = join_words([*study.nuisance])
-    own = f", each with the {clean(chosen)} chosen for it" if chosen else ""
-    return f"at an equal budget of {budget:,} sentences a trial{own}"
-
-
-def _compare(others: pd.DataFrame, of: str) -> Iterator[str]:
-    """A sentence on each method but the best, at its best configuration."""
-    for _, row in others.sort_values("method").iterrows():
-        low, high = row["difference_low"], row["difference_high"]
-        text = "fewer than two common seeds, so the difference is not tested"
-        if np.isfinite(low):
-            result = "not significant" if row["may_be_best"] else "statistically significant"
-            interval = f"{of} CI {low:.2f} to {high:.2f}"
-            text = f"paired difference to the best {row['difference']:+.2f} ({interval}), {result}"
-        yield f"{row[NAME]}: mean {row['mean']:.2f}; {text}."
-
-
 def _runs(context: StudyContext) -> pd.DataFrame:
     return runs_by_method(context.trials, context.study.settings)
-
-
-def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
-    """Sentences on the best method, and on how the others differ from it."""
-    ranked = rank(table).drop_duplicates("method")
-    best, budget = ranked.iloc[0], describe_budget(context.study)
-    return (
-        f"{best[NAME]} {describe_highest(ranked)}, {best['mean']:.2f}{budget and ', '}{budget}.",
-        *_compare(ranked.iloc[1:], context.of_comparisons),
-        f"Confidence intervals cover seeds{describe_covered(table)}.",
-        _describe_presets(context),
-    )
-
-
-def _describe_presets(context: StudyContext) -> str:
-    """The presets, and the methods that ran with each."""
-    runs = context.once(_runs)
-    recorded, every = runs[runs["preset"].notna()] if "preset" in runs else runs[:0], runs["method"]
-    texts = []
-    for preset, methods in recorded.groupby("preset")["method"] if len(recorded) else ():
-        names = sorted(map(context.name_method, methods.unique()))
-        ran = "every method" if len(names) == every.nunique() else ", ".join(names)
-        texts.append(f"{preset} ({ran})")
-    return f"Presets: {', '.join(map(clean, texts))}." if texts else ""
 
 
 def _describe_rate(context: StudyContext) -> str:
@@ -129,15 +57,16 @@ def _describe_rate(context: StudyContext) -> str:
 
 def build(context: StudyContext) -> Contents | None:
     """The table with a row for each method and level of MTD, or for each configuration."""
-    if (table := context.once(compute)) is None:
+    if not context.compares_methods:
         return None
+    best, table = context.best, context.best.table
     properties = compute_method_properties(context.study)
     named = [*map(context.name_method, properties.get("method", ()))]
     shown = properties.assign(method=named).dropna(axis="columns", how="all")
     return Contents(
-        csv={"methods": context.methods, "method_properties": properties},
+        csv={"methods": best.compared, "method_properties": properties},
         figures={"methods": draw(context, table), "method_costs": draw_costs(context, table)},
-        text=describe(context, table),
+        text=best.describe(),
         tables=[
             show_ranked(context, rank(table), "methods"),
             make_table(
@@ -169,9 +98,9 @@ def _build_published(context: StudyContext) -> Contents | None:
 
 def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
     """The figure of score against MTD by method; rows where none has an MTD or they are many."""
-    title, alt = "Score by method", " ".join(describe(context, table))
+    title, alt = "Score by method", " ".join(context.best.describe())
     has_distance, rate = table["mtd"].notna(), _describe_rate(context)
-    is_few = table["method"].nunique() <= MOST_CURVES and not context.mixed_methods
+    is_few = table["method"].nunique() <= MOST_CURVES and not context.best.mixes_settings
     if not has_distance.any() or not is_few:
         drawn = draw_ranked(context, table, title=title, alt=alt)
         return replace(drawn, caption=drawn.caption + rate)
@@ -189,5 +118,11 @@ def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
     return Drawing(title, [panel], height=4.2, caption=caption, alt=alt)
 
 
-TOPIC = Topic("methods", "Methods", build, csv=["methods", "method_properties"])
+TOPIC = Topic(
+    "methods",
+    "Methods",
+    build,
+    csv=["methods", "method_properties"],
+    answers=(BestQuestion,),
+)
 PUBLISHED = Topic("published-methods", "Published values of the methods", _build_published)

@@ -17,9 +17,10 @@ from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.best import varies_method, with_methods
 from mtdlab.analysis.inference.pairing import merge_levels
 from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
+from mtdlab.analysis.questions.shape import ShapeQuestion
+from mtdlab.analysis.questions.wording import PERCENT
 from mtdlab.analysis.report.cells import (
     LEVEL,
-    PERCENT,
     describe_covered,
     describe_curve,
     format_count,
@@ -107,6 +108,10 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
 def describe(context: StudyContext) -> tuple[str, ...]:
     """Sentences on in how many seeds the best level is better, and on collapses."""
     means = "" if context.verdict.leads else describe_curve(context.curve, "The mean score is")
+    if context.verdict.levels > 1 and not (
+        context.question.is_over_mtd or context.compares_methods
+    ):
+        means = context.verdict.sentence
     return means, _describe_seeds(context), _bound(context)
 
 
@@ -232,7 +237,7 @@ def _describe_seeds(context: StudyContext) -> str:
     return f"MTD {format_mtd(best)} scores higher {' and '.join(parts)}." if parts else ""
 
 
-TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"])
+TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"], answers=(ShapeQuestion,))
 
 
 def _build_correlation(context: StudyContext) -> Contents | None:

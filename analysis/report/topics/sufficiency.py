@@ -6,15 +6,18 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.beyond_run import describe_left_out
 from mtdlab.analysis.data.points import MOST_MARKED, describe_means
-from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations
-from mtdlab.analysis.inference.verdict import describe_interval, format_p
-from mtdlab.analysis.report.cells import LEVEL, PERCENT, describe_items, format_count, make_table
+from mtdlab.analysis.questions.sufficiency import (
+    SufficiencyQuestion,
+    describe_sufficiency,
+    name_cell,
+)
+from mtdlab.analysis.questions.wording import PERCENT, describe_items
+from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Table, Topic
-from mtdlab.analysis.statistics.sufficiency import NEAR, Pair, Sufficiency, describe_confounding
+from mtdlab.analysis.statistics.sufficiency import Sufficiency, describe_confounding
 
 _MOST_LEVELS = 20
 _CELL = ["mtd", "ratio", "ema_decay"]
@@ -62,38 +65,11 @@ def _with_intervals(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(within_low=cells["mean"] - half, within_high=cells["mean"] + half)
 
 
-def describe(info: Sufficiency) -> tuple[str, ...]:
-    """The answer in two sentences: on the test, and on what models and configurations show."""
-    left_out = describe_left_out(info.left_out)
-    if info.answer == "cannot be tested":
-        text = f"Whether MTD alone determines the score cannot be tested here: {info.reason}."
-        return (f"{text} {left_out}".rstrip(),)
-    these = f", {format_p(info.p_these)} for exactly these" if info.items else ""
-    basis = (
-        f"{format_p(info.p_value)} over seeds{describe_items(info.items)}{these}; "
-        f"{format_count(len(info.cells), 'configuration')}, {format_count(info.seeds, 'seed')}, "
-        f"{format_count(info.trials, 'trial')}"
-    )
-    answer = (
-        "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "
-        "beyond MTD was found, which does not show that there is none"
-    )
-    if info.answer == "rejected":
-        answer = (
-            "MTD alone does not determine the score here: at equal MTD the score also depends on "
-            "how the history is divided between the EMA, 1/(1 − η), and the queue, K/N"
-        )
-    return (
-        f"{answer} ({basis}). {left_out}".rstrip(),
-        f"{_describe_models(info)}; {_describe_pair(info)}.",
-    )
-
-
 def build(context: StudyContext) -> Contents | None:
     """The answer with its tests; without configurations to show, why there is no test."""
     if (info := compute(context)) is None:
         return None
-    text, is_tested = describe(info), info.answer != "cannot be tested"
+    text, is_tested = describe_sufficiency(info), info.answer != "cannot be tested"
     tests, tables = info.tests, []
     if len(tests):
         tests = tests.assign(explained=tests["base"].map(info.explained))
@@ -111,41 +87,6 @@ def build(context: StudyContext) -> Contents | None:
         warnings=[confounded] if confounded else [],
         tables=tables,
     )
-
-
-def _describe_models(info: Sufficiency) -> str:
-    interaction = ""
-    if np.isfinite(info.interaction_p):
-        interaction = f" (interaction beyond that: {format_p(info.interaction_p)})"
-    alone, additive = (
-        f"{100 * info.explained[model]:.0f} % ({info.freedom[model]} degrees of freedom)"
-        for model in ("mtd", "additive")
-    )
-    return (
-        f"A curve over MTD explains {alone} of the variance between configuration means, curves "
-        f"over 1/(1 − η) and K/N that add up {additive}{interaction}"
-    )
-
-
-def _describe_pair(info: Sufficiency) -> str:
-    if (pair := info.pair) is None:
-        return f"no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
-    high, low = name_pair(info, pair)
-    return (
-        f"the largest difference at nearly equal MTD is {pair.difference.mean:.2f} points, of "
-        f"{high} over {low} (simultaneous {describe_interval(pair.difference, LEVEL)})"
-    )
-
-
-def name_cell(cell: pd.Series) -> str:
-    """A configuration by its EMA decay and queue size, with its MTD."""
-    return f"η {cell['ema_decay']:g} with K/N {cell['ratio']:g} (MTD {format_mtd(cell['mtd'])})"
-
-
-def name_pair(info: Sufficiency, pair: Pair) -> tuple[str, str]:
-    """The configurations of a pair, that with the higher score first."""
-    high, low = (name_cell(info.cells.iloc[row]) for row in (pair.high_row, pair.low_row))
-    return high, low
 
 
 def _show(tests: pd.DataFrame, items: int) -> Table:
@@ -217,4 +158,5 @@ TOPIC = Topic(
     "Does MTD alone determine the score?",
     build,
     csv=["sufficiency", "sufficiency_means"],
+    answers=(SufficiencyQuestion,),
 )

@@ -10,7 +10,8 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import MOST_MARKED, describe_runs
 from mtdlab.analysis.data.runs import format_mtd, mtd_or_0
 from mtdlab.analysis.inference.best import with_methods
-from mtdlab.analysis.report.cells import BAND, PERCENT, clean, format_count, make_table
+from mtdlab.analysis.questions.wording import PERCENT, clean
+from mtdlab.analysis.report.cells import BAND, format_count, make_table
 from mtdlab.analysis.report.context import describe_checkpoints
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.training import (

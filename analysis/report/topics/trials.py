@@ -9,7 +9,8 @@ from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd, varied_settings
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import clean, format_count, make_table
+from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.page import trial_anchor
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.statistics.best_trial import DEV, compute_choices, find_scores

@@ -2,9 +2,10 @@
 
 from mtdlab.analysis.data.frames import NuisanceTrials
 from mtdlab.analysis.data.runs import free_settings
-from mtdlab.analysis.report.cells import clean, make_table
+from mtdlab.analysis.questions.best import name_table
+from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
-from mtdlab.analysis.report.topics.configurations import name_table
 from mtdlab.analysis.statistics.nuisance import compare_nuisance_values
 
 

@@ -18,7 +18,6 @@ from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.level_means import LevelMeans
 from mtdlab.analysis.notebook import open_table
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.findings import find_answer
 from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.study_facts import list_varied
 from mtdlab.analysis.report.warnings import list_caveats, list_warnings
@@ -193,9 +192,10 @@ def test_an_mtd_without_its_parts_tells_configurations_apart() -> None:
     better = trials.assign(lr=0.1, score=trials["score"] + 2)
     without = trials[trials["mtd"].round(3) == 12].assign(mtd=np.nan, score=80.0)
     study = read_run_table(pd.concat([trials, better], ignore_index=True))
-    shown = build_headline(context := StudyContext(study), find_answer(context))
+    shown = build_headline(StudyContext(study))
     best = better.groupby(better["mtd"].round(3))["score"].mean()
-    assert shown.question == "How does score depend on MTD and lr?"
+    question = "How does score depend on the maximum traceable distance (MTD)?"
+    assert shown.question == question
     assert shown.recommendation is not None
     assert shown.recommendation.settings == {"lr": "0.1", "MTD": format_mtd(float(best.idxmax()))}
     assert f"Mean score {best.max():.2f} (" in shown.recommendation.text
@@ -205,7 +205,7 @@ def test_an_mtd_without_its_parts_tells_configurations_apart() -> None:
     assert of_lr == pytest.approx(2, abs=1e-9)
     assert next(iter(list_varied(study))) == "MTD"
     alone = StudyContext(read_run_table(pd.concat([trials, without]).drop(columns="lr")))
-    assert build_headline(alone, find_answer(alone)).question == "How does score depend on MTD?"
+    assert build_headline(alone).question == question
     [text] = [text for text in list_caveats(alone) if "without an MTD" in text]
     assert text.endswith("whose best configuration has a mean of 80.00.")
     # an MTD that follows from its parts is none

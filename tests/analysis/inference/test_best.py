@@ -1,4 +1,4 @@
-"""Which configuration is the best: the decision, what it compares, and who gets seeds next."""
+"""Which configuration is the best: the decision, and what it compares."""
 
 from itertools import combinations
 
@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mtdlab.analysis.data.frames import Plan, RecordedSetting, StudyFrames
-from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
-from mtdlab.analysis.inference.looks import LookResult, judge_look
+from mtdlab.analysis.data.frames import RecordedSetting
+from mtdlab.analysis.inference.best import BestVerdict, best_scores, judge_best
 from mtdlab.analysis.measures import Floats
 
 SETTINGS = {name: RecordedSetting(name) for name in ("method", "learning_rate")}
@@ -97,15 +96,6 @@ def test_the_order_is_by_effects_within_seeds_not_by_means_over_other_seeds() ->
     assert (found.ranked, found.kind) == ((1, 0, 2), "separated")
 
 
-def test_the_question_is_the_best_with_several_methods_or_without_levels_of_mtd() -> None:
-    trials = trials_of(table_of([0.0, 1, 2, 3], 2, 1.0))
-    assert asks_for_best(trials, SETTINGS)
-    levels = trials.assign(mtd=10 + trials["learning_rate"])
-    assert not asks_for_best(levels, SETTINGS)
-    methods = np.where(trials["learning_rate"] > 0.1, "simcse", "mocose")
-    assert asks_for_best(levels.assign(method=methods), SETTINGS)
-
-
 def test_methods_are_compared_at_their_levels_of_mtd() -> None:
     """Configurations of a method at one level are apart, as batch sizes without an MTD are."""
     scores = table_of([0.0, 1, 2, 4], 3, 0.1)
@@ -126,47 +116,6 @@ def test_a_nuisance_value_that_was_chosen_for_each_makes_no_further_configuratio
     chosen = trials.assign(temperature=trials["learning_rate"] * 2)
     settings = SETTINGS | {"temperature": RecordedSetting("temperature")}
     assert best_scores(chosen, settings).table.shape == (3, 3)
-
-
-def look_at(trials: pd.DataFrame, alpha: float, margin: float, *, is_last: bool) -> LookResult:
-    plans = (Plan(0, {"margin": margin}, ""),)
-    study = StudyFrames("s", "accuracy", 0, trials, settings=SETTINGS, plans=plans)
-    return judge_look(study, alpha=alpha, is_last=is_last)
-
-
-@pytest.mark.parametrize(
-    ("effects", "sd", "is_last", "decision"),
-    [
-        ([0.0, 3, 0], 0.3, False, "decided"),
-        ([0.0, 0, 0], 0.05, False, "equivalent"),
-        ([0.0, 1, 0], 2.0, False, "continue"),
-        ([0.0, 1, 0], 2.0, True, "max_seeds"),
-    ],
-)
-def test_the_decision_of_a_look(
-    effects: list[float], sd: float, is_last: bool, decision: str
-) -> None:
-    trials = trials_of(table_of(effects, 6, sd))
-    found = look_at(trials, 0.02, 0.5, is_last=is_last)
-    assert found.decision == decision
-    assert bool(found.leading) == (decision == "continue")
-
-
-def test_what_may_be_the_best_gets_seeds_next_and_always_two() -> None:
-    scores = table_of([5.0, 5, 0, 0], 4, 0.3)
-    trials = trials_of(scores)
-    found = look_at(trials, 1e-9, 0.01, is_last=False)
-    assert {number % 4 for number in found.leading} == {0, 1}
-    # one is far above the others: it needs another to be compared with
-    alone = trials_of(table_of([5.0, 1, 0, -1], 4, 0.3))
-    found = look_at(alone, 1e-9, 0.01, is_last=False)
-    assert {number % 4 for number in found.leading} == {0, 1}
-
-
-def test_without_scores_nothing_is_compared() -> None:
-    trials = trials_of(table_of([0.0, 1], 3, 1.0)).assign(state="FAIL")
-    found = look_at(trials, 0.05, 0.5, is_last=False)
-    assert (found.verdict, found.decision, found.p_value) == ("inconclusive", "no scores", None)
 
 
 def test_separated_means_that_all_intervals_of_the_best_are_above_0() -> None:

@@ -15,6 +15,7 @@ from mtdlab.analysis.inference.level_means import (
     null_means,
 )
 from mtdlab.analysis.inference.shapes import ShapeTests, shape_tests
+from mtdlab.analysis.questions.shape import write_sentence
 from mtdlab.analysis.report import write_level_means
 
 LEVELS = np.array([5.0, 6, 8, 12, 20, 36, 68])
@@ -115,7 +116,7 @@ def test_known_shapes_have_their_verdict(
 ) -> None:
     judged = judge_means(means_of(shape(np.log(LEVELS)) + 40, error)).verdict
     assert (judged.verdict, judged.peak_excluded) == (verdict, excluded)
-    assert judged.sentence.startswith(SENTENCES[verdict])
+    assert write_sentence(judged).startswith(SENTENCES[verdict])
 
 
 def test_flat_curves_rarely_have_a_peak_or_a_best_level_left_out() -> None:

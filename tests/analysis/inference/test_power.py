@@ -14,6 +14,7 @@ from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.power import (
     ANY_SEEDS,
     Needed,
+    PlannedDesign,
     Target,
     compute_precision,
     compute_targets,
@@ -48,10 +49,13 @@ def with_items(distance: np.ndarray, deviation: float, of_items: float, count: i
     )
 
 
-def plan(distance: np.ndarray, scatter: Scatter, **changed: Any) -> dict[str, list[Target]]:
+def plan(
+    distance: np.ndarray, scatter: Scatter, *, ordered: bool = True, **changed: Any
+) -> dict[str, list[Target]]:
     """The targets of each kind: 2 points and a margin of 0.5 at one look at 8 seeds, at 5 %."""
     given = {"looks": (8,), "alphas": (0.05,), "effect": 2.0, "margin": 0.5, "alpha": 0.05}
-    found = compute_targets(distance, scatter=scatter, **{**given, **changed})
+    design = PlannedDesign(distance, ordered=ordered)
+    found = compute_targets(design, scatter=scatter, **{**given, **changed})
     kinds = dict.fromkeys(target.kind for target in found)
     return {kind: [target for target in found if target.kind == kind] for kind in kinds}
 
@@ -247,7 +251,7 @@ def plan_best(
     """The targets of configurations: the best, and that all are equivalent."""
     places = np.arange(1.0, count + 1)
     scatter = assume_scatter(places, deviation, items, ordered=False)
-    found = plan(places, scatter, **changed)
+    found = plan(places, scatter, ordered=False, **changed)
     [best], [equivalent] = found["best"], found["equivalent"]
     return best, equivalent
 

@@ -13,9 +13,11 @@ from mtdlab.analysis.inference.looks import (
     boundaries_at,
     compute_boundaries,
     find_p_over_looks,
+    leading_levels,
 )
 from mtdlab.analysis.measures import Floats
 
+LEVELS = [5.0, 10.0, 20.0, 40.0, 80.0]
 FIVE = np.arange(1, 6) / 5
 REFERENCE = Path(__file__).parents[1] / "reference" / "sequential.json"
 SPENDING = {"asOF": "obrien-fleming", "asP": "pocock"}
@@ -108,3 +110,21 @@ def test_p_over_looks_is_p_at_the_first_look_and_alpha_at_the_last_boundary() ->
     for look in (2, 3, 4):
         found = find_p_over_looks(float(bounds.nominal[look - 1]), seeds, look, 0.05)
         assert found == pytest.approx(float(bounds.cumulative[look - 1]), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("optimal", "leading"),
+    [
+        ([20.0], (5.0, 10.0, 20.0, 40.0, 80.0)),
+        ([5.0], (5.0, 10.0, 80.0)),
+        ([78.0], (5.0, 40.0, 80.0)),
+        ([10.0], (5.0, 10.0, 20.0, 80.0)),
+        # levels between optimal ones are included
+        ([5.0, 20.0], (5.0, 10.0, 20.0, 40.0, 80.0)),
+        ([5.0, 10.0], (5.0, 10.0, 20.0, 80.0)),
+    ],
+)
+def test_the_optimal_range_its_neighbours_and_the_ends_are_leading_levels(
+    optimal: list[float], leading: tuple[float, ...]
+) -> None:
+    assert leading_levels(LEVELS, optimal) == leading

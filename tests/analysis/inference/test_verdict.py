@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mtdlab.analysis.inference.verdict import compute_verdict
+from mtdlab.analysis.questions.shape import compute_verdict
 from tests.analysis.conftest import SETTINGS, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

@@ -9,8 +9,9 @@ import pytest
 
 from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.runs import free_settings
+from mtdlab.analysis.questions.best import rank
+from mtdlab.analysis.questions.effect import describe_effects
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.findings import find_answer
 from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.summary import summarise_study
 from mtdlab.analysis.report.topics import configurations, methods
@@ -53,8 +54,7 @@ def queue_or_batch(*, noise: float = 0.2, tuned: bool = True) -> StudyFrames:
 
 
 def headline_of(study: StudyFrames) -> object:
-    context = StudyContext(study)
-    return build_headline(context, find_answer(context))
+    return build_headline(StudyContext(study))
 
 
 def test_methods_at_an_equal_budget_open_the_page_each_at_its_best_and_its_rate() -> None:
@@ -154,10 +154,10 @@ def test_what_is_called_worse_is_what_its_interval_says(noise: float) -> None:
     """In the tables, the sentences and the answer alike."""
     study = queue_or_batch(noise=noise)
     context = StudyContext(study)
-    table = methods.rank(methods.compute(context))
+    table = rank(context.best.table)
     assert table["may_be_best"].tolist() == (~(table["difference_high"] < 0)).tolist()
     other = table.drop_duplicates("method").iloc[1]
-    sentence = methods.describe(context, table)[1]
+    sentence = context.best.describe()[1]
     assert sentence.endswith(" statistically significant.") == (not other["may_be_best"])
     shown = headline_of(study)
     assert shown.answer.endswith("is best") == (not other["may_be_best"])
@@ -173,7 +173,7 @@ def test_worse_configurations_are_counted_by_their_intervals() -> None:
     context = StudyContext(study)
     table = configurations.compute(context)
     worse = int((table["difference_high"] < 0).sum())
-    text = configurations.describe(context, table)[1]
+    text = context.best.describe_rows()[1]
     assert text.startswith(f"{worse} of 2 other configurations ")
     # a configuration of one seed is not compared, and not called worse
     few = dataclasses.replace(study, trials=study.trials.iloc[:13])
@@ -182,7 +182,7 @@ def test_worse_configurations_are_counted_by_their_intervals() -> None:
     alone = table[table["n"] == 1].iloc[0]
     assert np.isnan(alone["difference_low"])
     assert alone["may_be_best"]
-    assert " of 1 other configuration " in configurations.describe(context, table)[1]
+    assert " of 1 other configuration " in context.best.describe_rows()[1]
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
@@ -231,7 +231,7 @@ def grid(together: float) -> StudyFrames:
 
 def test_an_interaction_is_on_the_first_screen_with_its_interval() -> None:
     study = grid(2.0)
-    found = effects_topic.compute(StudyContext(study))
+    found = StudyContext(study).effects
     row = found.interactions.iloc[0]
     text = (
         f"The effect of queue_size depends on temperature: 1024 less 64 is {row['difference']:.2f} "
@@ -239,15 +239,15 @@ def test_an_interaction_is_on_the_first_screen_with_its_interval() -> None:
         "with 0.1. Highest means by temperature: queue_size 1024 at 0.05, 64 at 0.1."
     )
     assert text in headline_of(study).certainty
-    assert text in effects_topic.describe(found)
+    assert text in describe_effects(found)
 
 
 def test_without_an_interaction_the_first_screen_is_silent() -> None:
     study = grid(0.0)
     assert "depends on" not in headline_of(study).certainty
-    found = effects_topic.compute(StudyContext(study))
+    found = StudyContext(study).effects
     none = "No effect depends significantly on the value of another setting."
-    assert effects_topic.describe(found)[-1] == none
+    assert describe_effects(found)[-1] == none
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
@@ -262,4 +262,4 @@ def test_interactions_stand_beside_a_curve_over_mtd(tmp_path: Path) -> None:
     assert "depends on temperature" in headline_of(curve).certainty
     # the parts of MTD alone are what the section on MTD is about
     of_mtd = build_study(make_trials(decays=(0.75, 0.85), times=(1, 8)))
-    assert effects_topic.compute(StudyContext(of_mtd)) is None
+    assert StudyContext(of_mtd).effects is None

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.frames import RecordedSetting
-from mtdlab.analysis.report.cells import clean, format_count, make_table, number
+from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.report.cells import format_count, make_table, number
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.summary import list_terms, summarise_study
 from tests.analysis.conftest import build_study, make_trials

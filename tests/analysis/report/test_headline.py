@@ -16,24 +16,24 @@ from mtdlab.analysis.data.environment import (
     RecordedEncoder,
     RecordedEvaluation,
 )
-from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
+from mtdlab.analysis.data.frames import Plan, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.inference.shapes import compare_columns
+from mtdlab.analysis.questions.answer import list_numbers
+from mtdlab.analysis.questions.next_steps import more_seeds_command
+from mtdlab.analysis.questions.study import describe_error_rates
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.findings import describe_exploratory, find_answer
 from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.study_facts import (
     describe_status,
     list_fixed,
     list_varied,
     model_folder,
-    more_seeds_command,
     place_of_model,
 )
-from mtdlab.analysis.report.summary import list_rows, state_verdict
+from mtdlab.analysis.report.summary import list_rows
 from mtdlab.analysis.report.topics import configurations
 from mtdlab.analysis.statistics.configurations import compute_configurations
-from mtdlab.commands.report import verdict_fields
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_studies")
@@ -41,13 +41,14 @@ pytestmark = pytest.mark.usefixtures("few_simulated_studies")
 
 def headline_of(study: StudyFrames) -> Any:
     """A `Headline`, whose optional parts are there."""
-    context = StudyContext(study)
-    return build_headline(context, find_answer(context))
+    return build_headline(StudyContext(study))
 
 
 def test_a_peak_is_answered_recommended_and_confirmed() -> None:
     shown = headline_of(build_study(make_trials(noise=0.1)))
-    assert shown.question == "How does sts_average depend on ema_decay and queue_size?"
+    assert shown.question == (
+        "How does sts_average depend on the maximum traceable distance (MTD)?"
+    )
     assert shown.answer == "The score peaks between MTD 8 and 8.67"
     assert shown.effect.text == "MTD 8.67 less MTD 8, the runner-up"
     assert shown.certainty.startswith("Above the lowest, MTD ")
@@ -166,26 +167,36 @@ def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() ->
 
 
 def test_what_has_the_error_rate_of_the_page_is_named() -> None:
-    assert describe_exploratory("", 0.05) == ""
-    assert describe_exploratory("history", 0.05).startswith("All tests and intervals on this page")
-    assert "rate of 1 % is that of the verdict on MTD" in describe_exploratory("score", 0.01)
-    conditions = describe_exploratory("robustness", 0.01)
-    assert "rate of 5 % is that of the verdicts of all conditions together;" in conditions
+    def rates_of(study: StudyFrames, **plan: Any) -> str:
+        values = {"alpha": 0.05, "margin": 0.5, "looks": [3], **plan}
+        plans = (Plan(0, values, ""),)
+        return describe_error_rates(StudyContext(dataclasses.replace(study, plans=plans)))
+
+    study = build_study(make_trials())
+    assert rates_of(build_study(make_trials(decays=(0.85,), times=(8,)))) == ""
+    described = rates_of(study, questions=[{"history": "mtd"}])
+    assert described == ""
+    assert "rate of 1 % is that of the verdict on MTD" in rates_of(study, alpha=0.01)
+    rates = [make_trials(noise=0.1).assign(learning_rate=rate) for rate in (1e-4, 1e-3)]
+    trials = pd.concat(rates, ignore_index=True).assign(number=range(48))
+    conditions = rates_of(build_study(trials), alpha=0.01)
+    assert "rate of 1 % is that of the verdicts of all conditions together;" in conditions
     assert conditions.endswith("are exploratory: not adjusted for their number.")
 
 
-def test_the_question_is_the_description_up_to_its_question_mark() -> None:
+def test_the_question_is_what_varied_whatever_the_description_asks() -> None:
     study = build_study(make_trials())
     asked = dataclasses.replace(study, description="Is K 1.5 enough? It is a grid. Or not?")
-    assert headline_of(asked).question == "Is K 1.5 enough?"
+    question = "How does sts_average depend on the maximum traceable distance (MTD)?"
+    assert headline_of(asked).question == question
     stated = dataclasses.replace(study, description="Runs read from a.csv.")
-    assert headline_of(stated).question.startswith("How does sts_average depend on")
+    assert headline_of(stated).question == question
 
 
 def test_an_open_study_asks_for_the_seeds_that_would_settle_it() -> None:
     trials = make_trials(noise=3.0, shape=lambda mtd: 40 - 1.5 * float(np.log(mtd / 8.667)) ** 2)
     study = build_study(trials)
-    shown, needed = headline_of(study), StudyContext(study).need_for_verdict
+    shown, needed = headline_of(study), StudyContext(study).question.need
     assert shown.answer.startswith("Inconclusive")
     assert shown.recommendation.label == "Highest mean, not confirmed as best"
     assert needed is not None
@@ -197,7 +208,7 @@ def test_a_learning_rate_study_opens_with_a_paired_difference() -> None:
     high = low.assign(learning_rate=1e-3, score=low["score"] + 2 + 0.1 * (low["seed"] % 2))
     trials = pd.concat([low, high], ignore_index=True).assign(number=range(12))
     shown = headline_of(build_study(trials))
-    assert shown.question == "How does sts_average depend on learning_rate?"
+    assert shown.question == "Which configuration has the highest sts_average?"
     assert shown.answer == "learning_rate 0.001 is best"
     assert shown.effect.value == "+2.05"
     assert shown.effect.text == "learning_rate 0.001 less learning_rate 0.0001"
@@ -227,8 +238,8 @@ def test_an_open_comparison_asks_for_the_seeds_that_decide_at_the_observed_scatt
     lead = np.array([2.6, -0.4, 2.0, -0.2, 1.9, 0.1])
     study = rates_study({1e-3: BY_SEED + lead, 1e-4: BY_SEED})
     context, shown = StudyContext(study), headline_of(study)
-    need = context.need_for_verdict
-    assert context.best.kind == "inconclusive"
+    need = context.question.need
+    assert context.best.judged.kind == "inconclusive"
     effect = lead.mean() / lead.std(ddof=1)
     known = next(
         seeds
@@ -271,7 +282,7 @@ def test_the_best_of_two_is_separated_by_its_interval_not_by_a_one_sided_compari
 
 def test_a_separated_configuration_is_confirmed() -> None:
     shown = headline_of(rates_study({1e-3: BY_SEED + 3 + BY_SEED % 2, 1e-4: BY_SEED}))
-    assert (shown.kind, shown.answer) == ("decided", "learning_rate 0.001 is best")
+    assert (shown.is_open, shown.answer) == (False, "learning_rate 0.001 is best")
     assert shown.next_step.command == "mtdlab confirm mtd"
 
 
@@ -299,7 +310,7 @@ def test_a_mean_that_is_highest_for_common_seeds_alone_is_called_so() -> None:
     study = rates_study({1e-3: [20.0, 51, 52, 53], 1e-2: [np.nan, 50.2, 52.6, 52.1]})
     trials = study.trials[study.trials["score"].notna()]
     context = StudyContext(dataclasses.replace(study, trials=trials))
-    assert find_answer(context).answer.startswith(
+    assert context.answer.heading.startswith(
         "learning_rate 0.001 has the highest mean score adjusted for missing seeds"
     )
     (table,) = configurations.TOPIC.build(context).tables
@@ -309,7 +320,7 @@ def test_a_mean_that_is_highest_for_common_seeds_alone_is_called_so() -> None:
 def test_of_too_many_configurations_those_that_are_compared_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in ("inference.best", "statistics.configurations", "report.findings"):
+    for module in ("inference.best", "statistics.configurations", "questions.best"):
         monkeypatch.setattr(f"mtdlab.analysis.{module}.MOST_COMPARED", 4)
     monkeypatch.setattr(configurations, "MOST_COMPARED", 4)
     draws = np.random.default_rng(0)
@@ -317,7 +328,7 @@ def test_of_too_many_configurations_those_that_are_compared_are_named(
         {rate / 1e3: BY_SEED[:3] - rate + draws.normal(size=3) for rate in range(1, 7)}
     )
     context = StudyContext(study)
-    assert "the lowest of the 4 compared, learning_rate 0.004" in find_answer(context).certainty
+    assert "the lowest of the 4 compared, learning_rate 0.004" in context.answer.certainty
     (table,) = configurations.TOPIC.build(context).tables
     assert "Of 6 rows the 4 with the highest means are compared" in table.caption
     assert len(table.rows) == 4
@@ -466,7 +477,7 @@ def test_training_that_did_not_raise_the_score_is_the_headline(above: float, ans
     assert peak in shown.certainty
     assert float(shown.effect.value) == pytest.approx(-above, abs=0.01)
     assert shown.recommendation.label == "Highest mean, not above that before training"
-    assert state_verdict(StudyContext(study)).sentence == f"{answer}. {shown.certainty}"
+    assert StudyContext(study).answer.verdict.sentence == f"{answer}. {shown.certainty}"
 
 
 def test_training_that_raised_the_score_is_not_spoken_of() -> None:
@@ -493,7 +504,7 @@ def test_the_verdict_says_what_the_page_answers(
 ) -> None:
     """Of runs of one MTD it is that on the best; the shape over MTD keeps its name."""
     study = build_study(trials)
-    shown, verdict = headline_of(study), state_verdict(StudyContext(study))
+    shown, verdict = headline_of(study), StudyContext(study).answer.verdict
     assert shown.answer == answer
     assert verdict.sentence.startswith(f"{answer}. {shown.effect.text}: {shown.effect.value} ")
-    assert verdict_fields(verdict)["verdict"] == kind
+    assert list_numbers(verdict)["verdict"] == kind

@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.frames import LOOK_COLUMNS, Plan, RecordedSetting, StudyFrames
-from mtdlab.analysis.inference.verdict import format_p
+from mtdlab.analysis.questions.wording import format_p
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.findings import find_answer
 from mtdlab.analysis.report.topics import looks
-from tests.analysis.inference.test_looks import PEAK, trials_of
+from tests.analysis.questions.test_looks import PEAK, trials_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
@@ -35,7 +34,7 @@ def look(number: int, **changed: Any) -> Mapping[str, Any]:
 @pytest.fixture
 def study() -> StudyFrames:
     """A look at three seeds of five levels, and a fourth seed that ran afterwards."""
-    settings = {"ema_decay": 0.5, "queue_size": 512, "batch_size": 64}
+    settings = {"ema_decay": 0.5, "queue_size": 512, "batch_size": 64, "score_before": np.nan}
     trials = trials_of(PEAK, 4, 0.5).assign(**settings)
     table = pd.DataFrame([look(1)], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))
     return StudyFrames("a", "sts_test", 30, trials, looks=table, plans=(plan(0),))
@@ -87,7 +86,7 @@ def test_confidence_and_p_are_those_over_all_looks(study: StudyFrames) -> None:
     assert over is not None
     # 0.025 was spent at the first look, and 0.01 at the second is passed by some of these alone
     assert 0.025 < over.p_value < 0.035
-    texts = (context.verdict.sentence, find_answer(context).certainty)
+    texts = (context.verdict.sentence, context.answer.certainty)
     for text in texts:
         assert re.search(r"\(95 % CI -?[\d.]+ to -?[\d.]+, over all looks\)", text)
         assert "98." not in text
@@ -137,14 +136,14 @@ def test_a_comparison_is_that_of_its_last_look_over_all_looks(study: StudyFrames
     table = pd.DataFrame([ended], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))
     compared = replace(study, trials=trials, looks=table, settings=names)
     context = StudyContext(compared)
-    best = context.best
+    best = context.best.judged
     assert (best.seeds, best.level, best.confidence) == (3, pytest.approx(0.99), 0.95)
-    assert context.configurations["seeds"].tolist() == [3] * 5
-    answer = find_answer(context)
+    assert context.best.compared["seeds"].tolist() == [3] * 5
+    answer = context.answer
     assert answer.effect is not None
     assert answer.effect.interval.endswith(", over all looks")
     assert "It ended at look 1, because differences were large there" in answer.certainty
-    alone = context.configurations.iloc[1]
+    alone = context.best.compared.iloc[1]
     assert answer.effect.value == f"{-alone['difference']:+.2f}"
     assert "separated (p = 0.004). The study ended there, because its verdict" in text_of(compared)
     # the verdict on MTD, which is not the question, has no looks

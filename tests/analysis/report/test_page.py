@@ -257,4 +257,8 @@ def test_hostile_names_do_nothing(open_page: OpenPage, tmp_path: Path) -> None:
     assert messages == [address]
     assert page.locator("img").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert page.locator("#question").inner_text() == f"{ATTACK}?"
+    question = "depend on the maximum traceable distance (MTD)?"
+    shown = f"{ATTACK[:59]}…"
+    assert page.locator("#question").inner_text() == f"How does {shown} {question}"
+    described = page.locator("details:has(#run) > p")
+    assert described.first.text_content() == f"{ATTACK}?"

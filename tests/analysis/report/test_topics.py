@@ -79,11 +79,12 @@ def test_scores_by_level_are_tabulated_once_for_a_page(monkeypatch: pytest.Monke
         tabulated.append(level_scores(*arguments, **options))
         return tabulated[-1]
 
-    monkeypatch.setattr("mtdlab.analysis.report.context.level_scores", tabulate)
+    for module in ("results", "shape"):
+        monkeypatch.setattr(f"mtdlab.analysis.questions.{module}.level_scores", tabulate)
     context = StudyContext(build_study(make_trials()))
     assert len(score.tabulate(context)) == 8
     assert "two groups" not in " ".join(list_warnings(context))
-    assert (context.need_for_verdict, len(tabulated)) == (None, 1)
+    assert (context.question.need, len(tabulated)) == (None, 1)
 
 
 def test_a_topic_in_one_file_is_on_the_page(tmp_path: Path) -> None:
@@ -113,14 +114,14 @@ def test_warnings_of_a_topic_stand_in_its_section(tmp_path: Path) -> None:
     assert '<p class="warning"><strong>Note.</strong> One seed only.</p>' in page
 
 
-def test_a_question_is_printed_once_and_the_rest_of_the_description_in_what_was_run(
+def test_the_whole_description_is_printed_once_in_what_was_run(
     tmp_path: Path,
 ) -> None:
     study = build_study(make_trials(seeds=(0,), times=(1,)))
     assert "Does K" not in write(study, tmp_path)
     page = write(dataclasses.replace(study, description="Does K < N? A grid."), tmp_path)
-    assert '<p class="question" id="question">Does K &lt; N?</p>' in page
-    assert '<h2 id="run">What was run</h2></summary>\n<p>A grid.</p>' in page
+    assert '<h2 id="run">What was run</h2></summary>\n<p>Does K &lt; N? A grid.</p>' in page
+    assert page.count("Does K") == 1
 
 
 def test_no_two_topics_write_the_same_file_or_heading() -> None:

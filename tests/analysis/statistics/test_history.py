@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtdlab.analysis.data.frames import PROBE_COLUMNS, StudyFrames, empty
+from mtdlab.analysis.data.frames import PROBE_COLUMNS, Plan, StudyFrames, empty
 from mtdlab.analysis.report.topics import history
 from mtdlab.analysis.statistics.history import (
     compute_half_lives,
@@ -173,18 +173,28 @@ def write(study: StudyFrames, folder: Path) -> str:
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
-def test_a_study_that_was_probed_has_the_section(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_declared", [False, True])
+def test_a_study_that_was_probed_has_the_section(tmp_path: Path, is_declared: bool) -> None:
+    """It opens the page of a study that declares this question."""
     trials = make_trials(seeds=(0, 1))
     halves = dict(zip(trials["number"], 2 * trials["mtd"], strict=True))
     halves[int(trials["mtd"].argmax())] = 1000.0
-    page = write(probed(build_study(trials), halves), tmp_path)
+    study = probed(build_study(trials), halves)
+    if is_declared:
+        values = {"questions": [{"history": "mtd"}], "alpha": 0.05, "margin": 0.5, "looks": [2]}
+        study = dataclasses.replace(study, plans=(Plan(0, values, ""),))
+    page = write(study, tmp_path)
     assert '<h2 id="history">' in page
     # half-lives twice the MTD, interpolated; at the highest level one of two runs is beyond
     assert "The median half-life of a key is 10." in page
     highest = "longer than the longest lag at MTD 14.7, the longest."
     assert f" steps at MTD 5, the shortest, and {highest}" in page
     assert "longer than the longest lag (64 steps) in 1 of 16 trials" in page
-    assert '<figure id="figure-history" class=main>' in page
+    opens = "<h1>The median half-life of a key is 10."
+    assert (opens in page) == is_declared
+    # a range and a correlation are described, and not tested
+    assert ("All tests and intervals on this page are exploratory" in page) == is_declared
+    assert f'<figure id="figure-history"{" class=main" * is_declared}>' in page
     tables = tmp_path / "tables"
     assert len(pd.read_csv(tables / "trials_half_life.csv")) == 16
     assert len(pd.read_csv(tables / "half_life.csv")) == 8

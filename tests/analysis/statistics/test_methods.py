@@ -10,8 +10,8 @@ import pytest
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import varied_settings
 from mtdlab.analysis.inference.shapes import compare_columns
+from mtdlab.analysis.questions.best import BestQuestion
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.findings import find_answer
 from mtdlab.analysis.report.study_facts import list_varied
 from mtdlab.analysis.report.summary import summarise_study
 from mtdlab.analysis.report.topics import TOPICS
@@ -71,8 +71,7 @@ def test_the_presets_that_methods_ran_with_are_named(mixed: pd.DataFrame) -> Non
     def presets_of(presets: object) -> list[str]:
         study = build_study(mixed.assign(preset=presets))
         context = StudyContext(study)
-        texts = topic.describe(context, topic.compute(context))
-        return [text for text in texts if "reset" in text]
+        return [text for text in context.best.describe() if "reset" in text]
 
     assert presets_of("paper") == ["Presets: paper (every method)."]
     several = np.where(mixed["method"] == "plain", "published-code", "intended")
@@ -172,7 +171,7 @@ def test_one_level_beside_methods_has_no_section_over_mtd(mixed: pd.DataFrame) -
 def test_the_figure_says_that_one_learning_rate_served_all(mixed: pd.DataFrame) -> None:
     def caption_of(trials: pd.DataFrame) -> str:
         context = StudyContext(build_study(trials))
-        return topic.draw(context, topic.compute(context)).caption
+        return topic.draw(context, context.best.table).caption
 
     text = "One learning rate, 0.001, served all methods; the study tuned it for none of them"
     assert text in caption_of(mixed.assign(learning_rate=0.001))
@@ -185,7 +184,7 @@ def test_the_figure_says_that_one_learning_rate_served_all(mixed: pd.DataFrame) 
 def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame) -> None:
     def second_sentence(trials: pd.DataFrame) -> str:
         context = StudyContext(build_study(trials))
-        return topic.describe(context, topic.compute(context))[1]
+        return context.best.describe()[1]
 
     trials = mixed[mixed["method"].isin(["mocose", "plain"]) & (mixed["seed"] > 0)]
     assert second_sentence(trials).endswith("not significant.")
@@ -270,9 +269,10 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(tmp_path:
 def test_the_summary_compares_methods_where_mtd_does_not_vary(mixed: pd.DataFrame) -> None:
     one_level = mixed[(mixed["mtd"].isna()) | (mixed["mtd"] == mixed["mtd"].min())]
     context = StudyContext(build_study(one_level))
-    found = find_answer(context)
-    assert found.topic == "methods"
-    assert "MTD" not in found.answer
+    found = context.answer
+    assert isinstance(found.topic, BestQuestion)
+    assert found.topic.is_of_methods
+    assert "MTD" not in found.heading
     first, *_, last = summarise_study(context)
     assert "has the highest mean score" in first
     assert last.startswith(f"{len(one_level)} trials completed, ")
@@ -283,5 +283,7 @@ def test_the_question_is_that_of_methods_where_mtd_varies_too(mixed: pd.DataFram
     summary = summarise_study(context)
     assert "has the highest mean score" in summary[0]
     assert context.verdict.sentence in summary[1:]
-    answer = find_answer(context)
-    assert (answer.topic, answer.answer.split(" ")[:3]) == ("methods", ["MoCoSE", "at", "MTD"])
+    answer = context.answer
+    assert isinstance(answer.topic, BestQuestion)
+    assert answer.topic.is_of_methods
+    assert answer.heading.split(" ")[:3] == ["MoCoSE", "at", "MTD"]

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.frames import PROBE_COLUMNS
-from mtdlab.analysis.inference.verdict import describe_conditions
+from mtdlab.analysis.questions.conditions import find_conditions
+from mtdlab.analysis.questions.shape import describe_conditions
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions as topic
 from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
@@ -90,7 +91,7 @@ def test_the_half_life_is_that_of_the_best_level() -> None:
 def test_the_section_names_each_condition() -> None:
     trials = conditioned(FOUR)
     context = StudyContext(build_study(trials))
-    contents, names = topic.build(context), [condition.name for condition in topic.compute(context)]
+    contents, names = topic.build(context), [each.name for each in find_conditions(context)]
     text = contents.text
     assert text[4] == (
         "The 4 verdicts share the error rate of 5 %: each is at 98.75 % confidence (Bonferroni)."

@@ -1,19 +1,11 @@
 """The wording of a verdict for each shape, from its fields alone."""
 
-import math
 import re
 from dataclasses import replace
 
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.inference.verdict import (
-    Lead,
-    Verdict,
-    answer_shape,
-    describe_certainty,
-    format_p,
-    join_words,
-    write_sentence,
-)
+from mtdlab.analysis.inference.verdict import Lead, Verdict
+from mtdlab.analysis.questions.shape import answer_shape, describe_certainty, write_sentence
 
 BASE = Verdict(
     "inconclusive",
@@ -120,16 +112,6 @@ def test_an_inconclusive_verdict_has_both_p_values() -> None:
     means = replace(seeds, seeds=0, known_errors=True)
     given = "7 levels, MTD 10 to 208, standard errors as given."
     assert write_sentence(means) == text.replace(_COUNTS, given)
-
-
-def test_a_p_value_has_a_sign() -> None:
-    texts = [format_p(value) for value in (0.0123, 0.0004, math.nan)]
-    assert texts == ["p = 0.012", "p < 0.001", "no test"]
-
-
-def test_words_are_joined_with_commas_and_a_last_and() -> None:
-    texts = [join_words(list(words)) for words in ("", "a", "ab", "abc")]
-    assert texts == ["", "a", "a and b", "a, b and c"]
 
 
 def test_a_level_that_is_the_default_is_compared_too() -> None:

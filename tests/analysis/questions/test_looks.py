@@ -8,7 +8,7 @@ import pytest
 
 from mtdlab.analysis.data.defaults import BeyondRun
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.inference.looks import LookResult, judge_look, leading_levels
+from mtdlab.analysis.questions.study import LookResult, judge_look
 
 LEVELS = np.array([5.0, 10.0, 20.0, 40.0, 80.0])
 
@@ -89,21 +89,3 @@ def test_without_scores_there_is_nothing_to_continue() -> None:
     trials = trials_of(PEAK, 2, 1.0).assign(state="FAIL")
     found = judge(trials, alpha=0.05)
     assert (found.decision, found.p_value) == ("no scores", None)
-
-
-@pytest.mark.parametrize(
-    ("optimal", "leading"),
-    [
-        ([20.0], (5.0, 10.0, 20.0, 40.0, 80.0)),
-        ([5.0], (5.0, 10.0, 80.0)),
-        ([78.0], (5.0, 40.0, 80.0)),
-        ([10.0], (5.0, 10.0, 20.0, 80.0)),
-        # levels between optimal ones are included
-        ([5.0, 20.0], (5.0, 10.0, 20.0, 40.0, 80.0)),
-        ([5.0, 10.0], (5.0, 10.0, 20.0, 80.0)),
-    ],
-)
-def test_the_optimal_range_its_neighbours_and_the_ends_are_leading_levels(
-    optimal: list[float], leading: tuple[float, ...]
-) -> None:
-    assert leading_levels(LEVELS.tolist(), optimal) == leading

@@ -1,0 +1,106 @@
+"""Differences between means of configurations that a study asks about: which of them are shown.
+
+Letters: S seeds, C configurations, K differences, B simulated tables.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtdlab.analysis.inference.blocks import Fit
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.shapes import LEAST_FLAT
+from mtdlab.analysis.inference.simultaneous import Families, compare_own
+from mtdlab.analysis.inference.verdict import Judgement, OverLooks
+from mtdlab.analysis.measures import Floats
+
+
+@dataclass(frozen=True)
+class Differences(Judgement):
+    """What a study shows about K differences.
+
+    Attributes:
+        verdict: different where at least one is shown; equivalent where all are shown to be smaller
+            than the margin.
+        p_value: of all differences being 0.
+        sizes: the differences, with intervals that are simultaneous for all of them.
+    """
+
+    verdict: Literal["different", "equivalent", "inconclusive"] = "inconclusive"
+    sizes: tuple[Estimate, ...] = ()
+
+    @property
+    def is_different(self) -> bool:
+        """Whether at least one difference is shown."""
+        return self.verdict == "different"
+
+    @property
+    def is_equivalent(self) -> bool:
+        """Whether all differences are shown to be smaller than the margin."""
+        return self.verdict == "equivalent"
+
+    @property
+    def are_positive(self) -> bool:
+        """Whether all differences are shown to be above 0."""
+        return bool(self.sizes) and all(size.low > 0 for size in self.sizes)
+
+    @property
+    def are_negative(self) -> bool:
+        """Whether all differences are shown to be below 0."""
+        return bool(self.sizes) and all(size.high < 0 for size in self.sizes)
+
+
+def judge_differences(
+    scores: Floats,
+    rows: Floats,
+    covariance: Floats | None,
+    *,
+    items: int,
+    level: float,
+    margin: float,
+    over_looks: OverLooks | None = None,
+) -> Differences:
+    """What scores (S, C) show about the differences `rows` (K, C), each of which sums to 0.
+
+    `scores` are as required by `Blocks`. `covariance` is that of the means due to the evaluation
+    items, (C, C) in points squared, `items` their number; None and 0: not counted.
+    """
+    alpha = 1 - level
+    family, fit = compare_own(scores, rows, covariance)
+    estimate, width = family.intervals(fit, alpha)
+    sizes = np.column_stack([estimate, estimate - width, estimate + width])
+    shown = find_difference(family, fit.part(None), alpha)[0]
+    flat = len(scores) >= LEAST_FLAT and are_within(family, fit.part(None), alpha, margin)[0]
+    return Differences(
+        "different" if shown else "equivalent" if flat else "inconclusive",
+        p_value=float(_p_value(family, fit.part(None))[0]),
+        seeds=len(scores),
+        items=items,
+        level=level,
+        margin=margin,
+        over_looks=over_looks,
+        sizes=tuple(Estimate(*size.tolist()) for size in sizes),
+    )
+
+
+def find_difference(family: Families, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+    """Whether B tables show at least one difference of a family at significance level alpha."""
+    estimate, width = family.intervals(fit, alpha)
+    return np.asarray((np.abs(estimate) > width).any(axis=-1))
+
+
+def are_within(family: Families, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
+    """Whether B tables show that all differences are smaller than the margin, in points.
+
+    Two one-sided tests (Schuirmann 1987) for each at alpha; all must be significant, so that no
+    correction for their number is needed.
+    """
+    estimate, width = family.apart().intervals(fit, alpha)
+    return np.asarray((np.abs(estimate) + width < margin).all(axis=-1))
+
+
+def _p_value(family: Families, fit: Fit) -> Floats:
+    [scores] = family.scores(fit)
+    return family.p_value(scores.max(axis=-1))

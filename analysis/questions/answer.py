@@ -1,0 +1,126 @@
+"""The answer to a question: what was found, how certain it is, and the numbers that it rests on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.verdict import Judgement
+from mtdlab.analysis.questions.next_steps import NextStep
+from mtdlab.analysis.questions.wording import describe_interval, join_sentences
+
+
+class Outcome(Enum):
+    """What is decided of a question."""
+
+    OPEN = "open"
+    SHOWN = "shown"
+    OPPOSITE = "opposite"
+    EQUIVALENT = "equivalent"
+    NOT_TESTED = "not tested"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether anything is shown."""
+        return self not in (Outcome.OPEN, Outcome.NOT_TESTED)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference in points on which an answer rests, and what less what it is.
+
+    `over` is written after its interval.
+    """
+
+    size: Estimate
+    level: float
+    text: str
+    over: str = ""
+
+    @property
+    def value(self) -> str:
+        """The difference with its sign."""
+        return f"{self.size.mean:+.2f}"
+
+    @property
+    def interval(self) -> str:
+        """Its confidence interval as text; empty where there is none."""
+        return describe_interval(self.size, self.level, self.over)
+
+    @property
+    def sentence(self) -> str:
+        """What less what, the difference and its interval."""
+        interval = f" ({self.interval})" if self.interval else ""
+        return f"{self.text}: {self.value} points{interval}."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question.
+
+    Attributes:
+        heading: the answer in a few words, without a full stop.
+        certainty: how certain it is, in sentences.
+        outcome: what is decided.
+        judged: the numbers of its question.
+        topic: the question whose figure shows it; None where there is nothing to draw.
+        family: the tests that share its error rate, in words; empty where nothing is tested.
+        scope: what it covers, without a full stop: seeds, evaluation items.
+        these: the same for the evaluation items as they are, as a sentence; else empty.
+        suggest: finds the next step of a study that is over.
+        number: a trial of the configuration to recommend; None without a score.
+        recommendation: the heading above that configuration.
+        effect: the difference on which the answer rests; None where nothing is compared.
+        stated: the answer in sentences that stand alone, where the page has others.
+        is_doubted: whether it says that training did not raise the score.
+    """
+
+    heading: str
+    certainty: str
+    outcome: Outcome
+    judged: Judgement
+    topic: object = None
+    family: str = ""
+    scope: str = ""
+    these: str = ""
+    suggest: Callable[[], NextStep] = field(default=lambda: NextStep(""), repr=False)
+    number: int | None = None
+    recommendation: str = "Highest mean, not confirmed as best"
+    effect: Difference | None = None
+    stated: str = ""
+    is_doubted: bool = False
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether anything is shown."""
+        return self.outcome.is_decided and not self.is_doubted
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether no trial has a score."""
+        return self.number is None
+
+    @property
+    def sentence(self) -> str:
+        """The answer, the difference that it rests on, and its certainty."""
+        effect = self.effect.sentence if self.effect else ""
+        return join_sentences(f"{self.heading}.", effect, self.certainty)
+
+    @property
+    def verdict(self) -> Judgement:
+        """The numbers of the question, with the answer as their sentence."""
+        # the certainty of a doubt states its effect
+        text = replace(self, effect=None).sentence if self.is_doubted else self.sentence
+        return replace(self.judged, sentence=self.stated or text)
+
+
+def list_numbers(judged: Judgement) -> Mapping[str, Any]:
+    """What the numbers of all questions have, for JSON."""
+    return {
+        "verdict": judged.verdict,
+        "sentence": judged.sentence,
+        "p_value": judged.p_value,
+        "p_over_looks": judged.over_looks and judged.over_looks.p_value,
+        "confidence": judged.confidence,
+    }

@@ -1,0 +1,143 @@
+"""What a question of a study gives: its sentence, its numbers, what a look decides, its answer."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import pandas as pd
+
+from mtdlab.analysis.data.questions import Declared, PlannedQuestion
+from mtdlab.analysis.inference.power import Needed, PlannedDesign
+from mtdlab.analysis.inference.verdict import Judgement
+from mtdlab.analysis.questions.answer import Answer, Outcome
+from mtdlab.analysis.questions.next_steps import NextStep, choose_by_cost, run_best, run_more_seeds
+from mtdlab.analysis.questions.results import Basis, StudyResults
+
+Decision = Literal["continue", "decided", "flat", "equivalent", "max_seeds", "no scores"]
+"""Whether a study goes on after a look, or why it ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question(ABC):
+    """A question of a study; each kind is a subclass, in a module that is called like it.
+
+    Attributes:
+        results: the study.
+        asked: the question as declared, or as it follows from what varies.
+        basis: what it is judged by.
+        after: how many trials had started when it was declared; None where it was not.
+    """
+
+    results: StudyResults
+    asked: Declared
+    basis: Basis
+    after: int | None = None
+
+    is_over_mtd: ClassVar[bool] = False
+    wider: ClassVar[str] = "Compare what differs more"
+    """What may decide it where seeds do not."""
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """The question as a sentence."""
+
+    @property
+    @abstractmethod
+    def judged(self) -> Judgement:
+        """The numbers of its answer, computed once."""
+
+    @property
+    @abstractmethod
+    def outcome(self) -> Outcome:
+        """What is decided."""
+
+    @property
+    @abstractmethod
+    def answer(self) -> Answer:
+        """The answer, of a study in which a trial is complete with a score."""
+
+    @property
+    def family(self) -> str:
+        """The tests that share its error rate, in words; empty where it tests nothing."""
+        return ""
+
+    @property
+    def label(self) -> str:
+        """What is decided, in a word."""
+        return self.judged.verdict
+
+    @property
+    def p_value(self) -> float:
+        """The p value of what is shown; NaN where nothing is tested."""
+        return self.judged.p_shown
+
+    @property
+    def need(self) -> Needed | None:
+        """What deciding it takes with 80 % power; None where that is not known."""
+        return None
+
+    @property
+    def shows_best(self) -> bool:
+        """Whether the configuration with the highest mean is shown to be better than others."""
+        return False
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether what it compares has seeds in common."""
+        return True
+
+    def describe(self) -> tuple[str, ...]:
+        """The answer in full, in sentences, where it says more than the answer."""
+        return ()
+
+    def explain(self) -> tuple[str, ...]:
+        """Paragraphs on how its numbers are computed."""
+        return ()
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """What its kind adds to the numbers of every answer, for JSON."""
+        return {}
+
+    @classmethod
+    def plan(cls, planned: PlannedQuestion) -> PlannedDesign | None:
+        """What planned configurations compare; None where its power is not known."""
+        del planned
+        return None
+
+    def decide(self, *, is_last: bool) -> Decision:
+        """Whether a study that adds seeds until this is decided ends at a look."""
+        if self.outcome is Outcome.NOT_TESTED:
+            return "no scores"
+        if self.outcome is Outcome.OPEN:
+            return "max_seeds" if is_last else "continue"
+        return "equivalent" if self.outcome is Outcome.EQUIVALENT else "decided"
+
+    def find_leading(self) -> frozenset[int]:
+        """The numbers of the trials whose configurations get the next seeds first."""
+        return frozenset(self.results.trials["number"].tolist())
+
+    def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
+        """The first complete trials of the two configurations that new seeds confirm.
+
+        Raises ValueError where there are none.
+        """
+        raise ValueError("its question is not about two configurations")
+
+    def find_next_step(self) -> NextStep:
+        """What to do next where the study is over."""
+        study = self.results.study
+        if self.outcome is Outcome.EQUIVALENT:
+            return choose_by_cost(study)
+        if self.shows_best:
+            return run_best(study)
+        return run_more_seeds(self.results, self.need, wider=self.wider, is_paired=self.is_paired)
+
+    def reply(self, heading: str, certainty: str, **rest: Any) -> Answer:
+        """An answer with what does not depend on its wording."""
+        scope = self.results.describe_scope(self.judged, is_paired=self.is_paired)
+        given: dict[str, Any] = {"judged": self.judged, "outcome": self.outcome, "topic": self}
+        given |= {"family": self.family, "scope": scope, "suggest": self.find_next_step}
+        return Answer(heading, certainty, **(given | rest))

@@ -1,0 +1,382 @@
+"""The question which configuration, or which method, is the best."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mtdlab.analysis.data.defaults import MOST_COMPARED, SCORE_DECIMALS
+from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.questions import METHOD, PlannedQuestion
+from mtdlab.analysis.data.runs import format_mtd, free_settings
+from mtdlab.analysis.inference.best import (
+    METHOD_KEYS,
+    BestVerdict,
+    best_scores,
+    judge_best,
+    runs_by_method,
+    varies_method,
+)
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.looks import LEADING_LEVEL, lead
+from mtdlab.analysis.inference.pairing import LevelScores
+from mtdlab.analysis.inference.power import Needed, PlannedDesign, need_for_verdict
+from mtdlab.analysis.questions.answer import Answer, Difference, Outcome
+from mtdlab.analysis.questions.base import Question
+from mtdlab.analysis.questions.effect import describe_effect, describe_effects
+from mtdlab.analysis.questions.results import StudyResults, at_defaults, highest_run
+from mtdlab.analysis.questions.wording import (
+    clean,
+    describe_items,
+    describe_over_looks,
+    join_sentences,
+    join_words,
+    list_above,
+    over_all_looks,
+)
+from mtdlab.analysis.statistics.configurations import (
+    COLUMNS,
+    compute_configurations,
+    name_rows,
+    rank_rows,
+)
+from mtdlab.analysis.statistics.contrasts import choose_best_candidates
+from mtdlab.analysis.statistics.methods import compute_methods, equal_budget
+
+NAME = "name of the row"
+"""The column with the names of a comparison's rows, beside columns that settings name."""
+_MOST_LETTERS = 100
+_PAIRED = (
+    "Configurations are compared with seeds as blocks (least squares): by the paired difference of "
+    "their scores where every configuration has every seed. Because the best is chosen by the same "
+    "scores, the confidence intervals are simultaneous for "
+    "all pairs; a difference is statistically significant if its interval excludes 0."
+)
+
+
+class BestQuestion(Question):
+    """Which configuration, or which method, has the highest score?"""
+
+    @property
+    def sentence(self) -> str:
+        metric = self.results.metric
+        if self.is_of_methods:
+            return f"Which method has the highest {metric}?"
+        if not free_settings(self.results.trials, self.results.study.compared):
+            return f"Which {metric} does this configuration reach?"
+        return f"Which configuration has the highest {metric}?"
+
+    @cached_property
+    def is_of_methods(self) -> bool:
+        """Whether methods are compared, each at its levels of MTD."""
+        return varies_method(self.results.trials, self.results.study.settings)
+
+    @cached_property
+    def scores(self) -> LevelScores:
+        """The scores by seed and configuration that are compared."""
+        study = self.results.study
+        return best_scores(self.basis.select(study.trials), study.compared, study.items)
+
+    @cached_property
+    def judged(self) -> BestVerdict:
+        basis, margin = self.basis, self.results.study.margin
+        return judge_best(
+            self.scores, level=basis.level, margin=margin, over_looks=basis.over_looks
+        )
+
+    @cached_property
+    def compared(self) -> pd.DataFrame:
+        """`compute_methods`, by their names, or `compute_configurations`, the best first."""
+        study = self.results.study
+        compute = compute_methods if self.is_of_methods else compute_configurations
+        return compute(study, self.basis.select(study.trials), self.basis.level)
+
+    @property
+    def mixes_settings(self) -> bool:
+        """Whether the rows of methods differ in more than the method and the MTD."""
+        return bool({*self.compared} & {*self.results.study.compared} - {*METHOD_KEYS})
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """What is compared, with the names of the rows."""
+        table, names = self.compared, name_table(self.results, self.compared)
+        if self.is_of_methods and not self.mixes_settings:
+            names = tuple(
+                f"{name} at MTD {format_mtd(mtd)}" if np.isfinite(mtd) else name
+                for name, mtd in zip(names, table["mtd"], strict=True)
+            )
+        return table.assign(**{NAME: names})
+
+    @cached_property
+    def ranked(self) -> pd.DataFrame:
+        """The rows of the table, the highest estimate first; of a method the best one alone."""
+        if not self.is_of_methods:
+            return self.table
+        return rank(self.table).drop_duplicates(METHOD, ignore_index=True)
+
+    @property
+    def outcome(self) -> Outcome:
+        if len(self.judged.ranked) < 2:
+            return Outcome.NOT_TESTED
+        if self.judged.is_separated:
+            return Outcome.SHOWN
+        return Outcome.EQUIVALENT if self.judged.is_equivalent else Outcome.OPEN
+
+    @property
+    def family(self) -> str:
+        return f"all differences of {self._noun} together"
+
+    @property
+    def _noun(self) -> str:
+        return "methods" if self.is_of_methods else "configurations"
+
+    @property
+    def shows_best(self) -> bool:
+        return self.judged.is_separated
+
+    @property
+    def need(self) -> Needed | None:
+        return need_for_verdict(self.scores, self.judged) if self.judged.is_open else None
+
+    @property
+    def is_paired(self) -> bool:
+        return self.scores.comparable or len(self.compared) < 2
+
+    def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
+        return choose_best_candidates(self.scores, self.results.study.settings, self.judged)
+
+    def find_leading(self) -> frozenset[int]:
+        """All that may be the best, at least two."""
+        scores = self.scores.without_items()
+        optimal = scores.tests.find_optimal(scores.fit, 1 - LEADING_LEVEL)
+        leading = lead(optimal, scores.fit.effects)
+        chosen = scores.runs["first"].isin(scores.table.columns[leading])
+        return frozenset(scores.runs.loc[chosen, "number"].tolist())
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The best of several rows against the others, by their paired differences."""
+        if len(self.table) < 2:
+            return self._answer_of_one()
+        number = int(self.ranked["number"].iloc[0])
+        if self.is_of_methods and self.judged.ranked:
+            number = int(self.choose_candidates()[0]["number"])
+        answer = self._contest(number)
+        if not self.is_of_methods:
+            found = self.results.effects
+            certainty = join_sentences(answer.certainty, describe_effect(found) if found else "")
+            return replace(answer, certainty=certainty)
+        if not (budget := describe_budget(self.results.study)):
+            return answer
+        is_one = len(self.ranked) == len(self.table)
+        each = "" if is_one else ". Each method is at its best configuration"
+        certainty = f"Methods compared {budget}{each}. {answer.certainty}"
+        return replace(answer, heading=f"At an equal budget, {answer.heading}", certainty=certainty)
+
+    def _answer_of_one(self) -> Answer:
+        runs = self.results.runs
+        mean = runs.groupby("seed")["score"].mean().mean()
+        seeds = format_count(runs["seed"].nunique(), "seed")
+        trials = f"{format_count(len(runs), 'trial')}, {seeds}"
+        return self.reply(
+            f"The mean score is {mean:.2f}",
+            f"{trials}; one configuration, so nothing is compared.",
+            topic=None,
+            family="",
+            number=highest_run(runs),
+        )
+
+    def _contest(self, number: int) -> Answer:
+        ranked, verdict = self.ranked, self.judged
+        others, names = ranked.iloc[1:], ranked[NAME].tolist()
+        tested = np.isfinite(others["difference_low"].to_numpy())
+        if not tested.any():
+            text = f"{names[0]} {describe_highest(ranked)}; no difference is tested"
+            why = "It shares fewer than two seeds with any other one."
+            run = "Run all with the same 3 or more."
+            return self.reply(text, f"{why} {run}", number=number)
+        level, over = verdict.confidence, over_all_looks(verdict.over_looks)
+        # the runner-up: of rows that were compared, the one with the next mean
+        at = int(tested.argmax()) + 1
+        role = ", the runner-up" if len(others) > at else ""
+        effect = Difference(
+            lead_over(ranked.iloc[at]), level, f"{names[0]} less {names[at]}{role}", over
+        )
+        above = {name: lead_over(ranked.iloc[row]) for name, row in self._name_others(at).items()}
+        seeds = min(ranked["seeds"].iloc[0], ranked["seeds"].iloc[at])
+        certainty = join_sentences(
+            f"{list_above(above, level, over)}Blocked by seed, multiplicity-adjusted; "
+            f"{format_count(int(seeds), 'seed')}.",
+            describe_over_looks(verdict.over_looks),
+            f"Equivalence tests at {100 * (1 - level):.3g} %{over}."
+            if verdict.is_equivalent
+            else "",
+        )
+        heading = "Highest mean, not confirmed as best"
+        if verdict.is_separated:
+            heading = "Recommended configuration"
+        elif verdict.is_equivalent:
+            heading = "Highest mean; all that may be the best are equivalent"
+        return self.reply(
+            self._describe_contest(),
+            certainty,
+            number=number,
+            effect=effect,
+            recommendation=heading,
+        )
+
+    def _name_others(self, runner_up: int) -> dict[str, int]:
+        """The rows beside the runner-up that the best is compared with, by their names."""
+        ranked, names = self.ranked, self.ranked[NAME].tolist()
+        known = np.flatnonzero(np.isfinite(ranked["difference"].iloc[1:].to_numpy()))
+        lowest = int(known[-1]) + 1
+        is_cut = len(ranked) > MOST_COMPARED
+        of_compared = f" of the {MOST_COMPARED} compared" if is_cut else ""
+        named = {}
+        if len(ranked) - 1 > runner_up:
+            named[f"the lowest{of_compared}, {names[lowest]}"] = lowest
+        if not self.is_of_methods:
+            same = at_defaults(ranked, ranked, self.results.study.compared).to_numpy()
+            if (default := int(same.argmax())) not in (0, runner_up, lowest):
+                named[f"the default, {names[default]}"] = default
+        return named
+
+    def _describe_contest(self) -> str:
+        ranked, verdict = self.ranked, self.judged
+        others, names = ranked.iloc[1:], ranked[NAME].tolist()
+        if verdict.is_separated:
+            return f"{names[0]} is best"
+        alike = [names[1 + row] for row in np.flatnonzero(others["may_be_best"])]
+        if verdict.is_equivalent:
+            rest = (
+                f"{len(alike) + 1} of {len(ranked)} may be the best, and any two of them differ by "
+                f"less than {verdict.margin:g} points"
+            )
+        else:
+            # with none alike, other configurations of its method may be the best
+            rest = {
+                len(others): "no other is significantly worse",
+                0: f"all other {self._noun} are significantly worse",
+                1: f"{'; '.join(alike)} is not significantly worse",
+            }.get(len(alike), f"{len(alike)} of {len(others)} others are not significantly worse")
+        return f"{names[0]} {describe_highest(ranked)}; {rest}"
+
+    def describe(self) -> tuple[str, ...]:
+        if len(self.table) < 2:
+            return ()
+        if self.is_of_methods:
+            return self._describe_methods()
+        found = self.results.effects
+        return (*self.describe_rows(), *(describe_effects(found) if found else ()))
+
+    def describe_rows(self) -> tuple[str, str]:
+        """Sentences on the best configuration, and on how many others are significantly worse."""
+        table, best = self.table, self.table.iloc[0]
+        tested = int(table["difference_low"].notna().sum())
+        worse = int((~table["may_be_best"]).sum())
+        rest = "With fewer than two common seeds, no difference is tested."
+        if tested:
+            rest = (
+                f"{worse:,} of {format_count(tested, 'other configuration')} "
+                f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval "
+                f"of the difference, simultaneous for all pairs at {self.confidence}, excludes 0."
+            )
+        return f"{best[NAME]} {describe_highest(table)}: {best['mean']:.2f}.", rest
+
+    @property
+    def confidence(self) -> str:
+        """The confidence of comparisons with the best, as text."""
+        return f"{100 * self.judged.confidence:.3g} %{over_all_looks(self.judged.over_looks)}"
+
+    def _describe_methods(self) -> tuple[str, ...]:
+        """Sentences on the best method, and on how the others differ from it."""
+        best, budget = self.ranked.iloc[0], describe_budget(self.results.study)
+        items = describe_items(int(self.table["items"].min()))
+        return (
+            f"{best[NAME]} {describe_highest(self.ranked)}, {best['mean']:.2f}"
+            f"{budget and ', '}{budget}.",
+            *map(self._compare, self.ranked.iloc[1:].sort_values(METHOD).to_dict("records")),
+            f"Confidence intervals cover seeds{items}.",
+            self._describe_presets(),
+        )
+
+    def _compare(self, row: Mapping[Any, Any]) -> str:
+        """A sentence on a method but the best, at its best configuration."""
+        low, high = row["difference_low"], row["difference_high"]
+        text = "fewer than two common seeds, so the difference is not tested"
+        if np.isfinite(low):
+            result = "not significant" if row["may_be_best"] else "statistically significant"
+            interval = f"{self.confidence} CI {low:.2f} to {high:.2f}"
+            text = f"paired difference to the best {row['difference']:+.2f} ({interval}), {result}"
+        return f"{row[NAME]}: mean {row['mean']:.2f}; {text}."
+
+    def _describe_presets(self) -> str:
+        """The presets, and the methods that ran with each."""
+        runs = runs_by_method(self.results.trials, self.results.study.settings)
+        recorded = runs[runs["preset"].notna()] if "preset" in runs else runs[:0]
+        texts = []
+        for preset, methods in recorded.groupby("preset")[METHOD] if len(recorded) else ():
+            names = sorted(map(self.results.name_method, methods.unique()))
+            ran = "every method" if len(names) == runs[METHOD].nunique() else ", ".join(names)
+            texts.append(f"{preset} ({ran})")
+        return f"Presets: {', '.join(map(clean, texts))}." if texts else ""
+
+    def explain(self) -> tuple[str, ...]:
+        return () if len(self.table) < 2 else (_PAIRED,)
+
+    @classmethod
+    def plan(cls, planned: PlannedQuestion) -> PlannedDesign | None:
+        return PlannedDesign(np.arange(1.0, planned.count_compared() + 1), ordered=False)
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        return {"ranked": self.judged.ranked, "may_be_best": self.judged.may_be_best}
+
+
+QUESTION = BestQuestion
+
+
+def name_table(
+    results: StudyResults, table: pd.DataFrame, *, most: int = _MOST_LETTERS
+) -> tuple[str, ...]:
+    """The rows of a comparison by the settings that differ, the nuisance settings last."""
+    names = [str(name) for name in table if name not in (*COLUMNS, "mtd", NAME)]
+    shown = table
+    if METHOD in table:
+        shown = table.assign(method=[results.name_method(name) for name in table[METHOD]])
+    texts = name_rows(shown, names, beside=results.study.nuisance, most=most)
+    return tuple(clean(text, most=most) for text in texts)
+
+
+def rank(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a comparison of methods, the highest estimate first."""
+    # the best row has no difference to itself
+    best = table["difference"].isna() & table["may_be_best"]
+    of = best if best.any() else table["mean"]
+    return rank_rows(table, int(of.to_numpy().argmax()))
+
+
+def lead_over(row: pd.Series) -> Estimate:
+    """The best row of a comparison less another one, in points."""
+    # subtracted from 0, so that a 0 has no sign
+    return Estimate(0 - row["difference"], 0 - row["difference_high"], 0 - row["difference_low"])
+
+
+def describe_highest(table: pd.DataFrame) -> str:
+    """What the first row has: the highest mean, or the highest where seeds are blocks."""
+    means = table["mean"].round(SCORE_DECIMALS)
+    adjusted = " adjusted for missing seeds" if means.iloc[0] < means.max() else ""
+    return f"has the highest mean score{adjusted}"
+
+
+def describe_budget(study: StudyFrames) -> str:
+    """What is equal for all methods, and what was chosen for each: a phrase; else empty."""
+    if (budget := equal_budget(study.trials)) is None:
+        return ""
+    chosen = join_words([*study.nuisance])
+    own = f", each with the {clean(chosen)} chosen for it" if chosen else ""
+    return f"at an equal budget of {budget:,} sentences a trial{own}"

@@ -1,0 +1,122 @@
+"""The question whether the optimum in MTD is the same at other learning rates and steps."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.questions import PlannedQuestion, list_conditions
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.inference.power import PlannedDesign
+from mtdlab.analysis.inference.verdict import Verdict
+from mtdlab.analysis.questions.answer import Answer, Outcome
+from mtdlab.analysis.questions.base import Question
+from mtdlab.analysis.questions.results import Basis, StudyResults, highest_run
+from mtdlab.analysis.questions.shape import ShapeQuestion
+from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
+from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
+
+
+class ConditionsQuestion(Question):
+    """Is the shape over MTD the same at each learning rate and number of steps?"""
+
+    is_over_mtd = True
+
+    @property
+    def sentence(self) -> str:
+        metric = self.results.metric
+        return f"How does {metric} depend on MTD at each learning rate and number of steps?"
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The verdict of each condition; they share the error rate."""
+        return find_conditions(self.results, self.basis)
+
+    @cached_property
+    def pooled(self) -> ShapeQuestion:
+        """The question on the shape over all conditions together."""
+        return ShapeQuestion(self.results, self.asked, self.basis)
+
+    @property
+    def judged(self) -> Verdict:
+        """The numbers of all conditions together."""
+        return self.pooled.judged
+
+    @property
+    def outcome(self) -> Outcome:
+        verdicts = [condition.verdict for condition in self.conditions]
+        if not verdicts or all(verdict.seeds < 2 for verdict in verdicts):
+            return Outcome.NOT_TESTED
+        if any(verdict.is_open for verdict in verdicts):
+            return Outcome.OPEN
+        flat = all(verdict.is_flat for verdict in verdicts)
+        return Outcome.EQUIVALENT if flat else Outcome.SHOWN
+
+    @property
+    def family(self) -> str:
+        return "the verdicts of all conditions together"
+
+    @cached_property
+    def answer(self) -> Answer:
+        verdicts = [condition.verdict for condition in self.conditions]
+        number = highest_run(self.results.runs)
+        if not verdicts:
+            return self.reply(
+                "Not tested: fewer than two conditions have levels of MTD",
+                "",
+                topic=None,
+                number=number,
+            )
+        peaks = sorted(verdict.peak_mtd for verdict in verdicts)
+        ends = " to ".join(dict.fromkeys(map(format_mtd, (peaks[0], peaks[-1]))))
+        kinds = pd.Series([verdict.verdict for verdict in verdicts]).value_counts()
+        listed = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
+        seeds = format_count(max(verdict.seeds for verdict in verdicts), "seed")
+        return self.reply(
+            f"The highest mean is at MTD {ends} in {len(verdicts)} conditions",
+            f"Verdicts by condition: {listed}, each at {100 * verdicts[0].level:.4g} % confidence, "
+            f"all together at {100 * self.basis.level:.3g} %; {seeds}.",
+            number=number,
+        )
+
+    @classmethod
+    def plan(cls, planned: PlannedQuestion) -> PlannedDesign | None:
+        """The levels of a condition, of which all share the error rate."""
+        shape = ShapeQuestion.plan(planned)
+        return shape and replace(shape, shared=len(list_conditions(planned.rows)))
+
+    @property
+    def label(self) -> str:
+        return self.outcome.value
+
+    @property
+    def p_value(self) -> float:
+        """The largest of the conditions', adjusted for their number."""
+        verdicts = [condition.verdict for condition in self.conditions]
+        return min(1.0, len(verdicts) * max((each.p_shown for each in verdicts), default=math.nan))
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        return self.pooled.fields
+
+    def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
+        return self.pooled.choose_candidates()
+
+
+QUESTION = ConditionsQuestion
+
+
+def find_conditions(results: StudyResults, basis: Basis | None = None) -> tuple[Condition, ...]:
+    """`compute_conditions`; empty unless learning rate or steps vary beside MTD.
+
+    They are judged at 95 % confidence unless a basis is given.
+    """
+    used = basis or Basis(1 - LEVEL)
+    half_lives = compute_half_lives(compute_retained(results.study.probes))
+    trials = used.select(results.curve_trials)
+    return compute_conditions(results.study, trials, half_lives, used.level)

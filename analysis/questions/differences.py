@@ -1,0 +1,239 @@
+"""What questions about differences between means of configurations have in common."""
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mtdlab.analysis.data.defaults import MOST_COMPARED
+from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.questions import MTD, Declared, PlannedQuestion
+from mtdlab.analysis.data.runs import varied_settings
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.best import number_configurations
+from mtdlab.analysis.inference.differences import Differences, judge_differences
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.power import Needed, PlannedDesign, need_for_differences
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.questions.answer import Answer, Difference, Outcome
+from mtdlab.analysis.questions.base import Question
+from mtdlab.analysis.questions.next_steps import NextStep, confirm_command, new_seeds, step
+from mtdlab.analysis.questions.results import highest_run
+from mtdlab.analysis.questions.wording import clean, format_p, join_sentences, over_all_looks
+from mtdlab.analysis.statistics.configurations import (
+    Factors,
+    determines,
+    independent_settings,
+    tabulate_factors,
+)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Differences that are judged together: their contrasts (K, C), and what less what they are.
+
+    `opposites` are the names of the differences with the other sign, where neither sign is asked.
+    """
+
+    rows: Floats
+    names: tuple[str, ...]
+    opposites: tuple[str, ...] = ()
+
+
+class DifferencesQuestion(Question):
+    """How much more do some configurations score than others?"""
+
+    @classmethod
+    @abstractmethod
+    def list_differences(cls, asked: Declared, values: pd.DataFrame) -> Family:
+        """The differences between configurations, whose settings are `values` (C, V)."""
+
+    @property
+    @abstractmethod
+    def noun(self) -> str:
+        """What is judged, for a sentence."""
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """The completed runs that are compared."""
+        runs = self.basis.select(self.results.runs)
+        for name, value in self.asked.within.items():
+            runs = runs[runs[name] == value]
+        return (
+            runs[runs[self.asked.names[0]].isin(self.asked.values)] if self.asked.values else runs
+        )
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The configurations that differ in the settings asked about and in independent ones."""
+        asked, study = [*self.asked.names], self.results.study
+        runs = self.runs.dropna(subset=asked)
+        names = _name_factors(runs, asked, study.compared)
+        factors = tabulate_factors(runs, names, study.items)
+        while len(crossed := select_crossed(factors.values, asked)) < len(factors.values):
+            runs = runs.merge(crossed, on=names)
+            factors = tabulate_factors(runs, names, study.items)
+        return factors
+
+    @cached_property
+    def family_of_differences(self) -> Family:
+        return self.list_differences(self.asked, self.factors.values)
+
+    @cached_property
+    def obstacle(self) -> str:
+        """Why nothing is tested, in a few words; empty where it is."""
+        varied = self.factors.values.nunique()
+        if not len(self.factors.table) or (varied[[*self.asked.names]] < 2).any():
+            names = " and ".join(self.asked.names)
+            return f"no two seeds were run with configurations that differ in {names} alone"
+        if (compared := len(self.factors.values)) > MOST_COMPARED:
+            return f"{compared:,} configurations, of which at most {MOST_COMPARED} are compared"
+        return ""
+
+    @cached_property
+    def judged(self) -> Differences:
+        basis, margin, factors = self.basis, self.results.study.margin, self.factors
+        if self.obstacle:
+            return Differences(level=basis.level, margin=margin, over_looks=basis.over_looks)
+        return judge_differences(
+            factors.table.to_numpy(),
+            self.family_of_differences.rows,
+            factors.covariance,
+            items=factors.items,
+            level=basis.level,
+            margin=margin,
+            over_looks=basis.over_looks,
+        )
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.obstacle:
+            return Outcome.NOT_TESTED
+        if self.judged.is_different:
+            return Outcome.SHOWN
+        return Outcome.EQUIVALENT if self.judged.is_equivalent else Outcome.OPEN
+
+    @property
+    def family(self) -> str:
+        return "" if self.obstacle else self.noun
+
+    @property
+    def need(self) -> Needed | None:
+        if self.outcome is not Outcome.OPEN:
+            return None
+        table, rows = self.factors.table, self.family_of_differences.rows
+        return need_for_differences(table, self.factors.covariance, rows, self.judged)
+
+    @property
+    def leading(self) -> int:
+        """Which of the differences is stated: the largest."""
+        return int(np.argmax(np.abs([size.mean for size in self.judged.sizes])))
+
+    def state(self, heading: str) -> Answer:
+        """The answer with its difference; `heading` says what is shown."""
+        if self.obstacle:
+            return self.reply(
+                f"Not tested: {self.obstacle}",
+                "",
+                topic=None,
+                number=highest_run(self.results.runs),
+            )
+        size, family = self.judged.sizes[self.leading], self.family_of_differences
+        name = family.names[self.leading]
+        if family.opposites and size.mean < 0:
+            name, size = family.opposites[self.leading], Estimate(-size.mean, -size.high, -size.low)
+        effect = Difference(
+            size, self.judged.confidence, name, over_all_looks(self.basis.over_looks)
+        )
+        return self.reply(
+            heading, self.describe_certainty(), effect=effect, number=self._find_highest()
+        )
+
+    def describe_certainty(self) -> str:
+        """How the differences were tested, in sentences."""
+        judged, several = self.judged, len(self.judged.sizes) > 1
+        equal = ""
+        if judged.is_equivalent:
+            equal = f"Shown to be smaller than the margin of {judged.margin:g} points."
+        tested = f"{format_p(judged.p_value)}; {format_count(judged.seeds, 'seed')}"
+        how = f", simultaneous for {len(judged.sizes)} differences" if several else ""
+        return join_sentences(equal, f"Paired by seed{how}; {tested}.")
+
+    def _find_highest(self) -> int:
+        """The first trial of the configuration with the highest mean."""
+        runs = self.results.runs.sort_values("number")
+        varied = varied_settings(runs, self.results.study.settings)
+        means = runs.groupby(number_configurations(runs, varied))["score"].transform("mean")
+        return int(runs["number"].to_numpy()[int(means.argmax())])
+
+    def find_next_step(self) -> NextStep:
+        if self.outcome not in (Outcome.SHOWN, Outcome.OPPOSITE):
+            return super().find_next_step()
+        study = self.results.study
+        text = f"Run the best configuration and its counterpart {new_seeds(study)}"
+        return step(text, confirm_command(study))
+
+    def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
+        """The best configuration on the higher side, and the most similar one on the other."""
+        if self.obstacle:
+            raise ValueError(self.obstacle)
+        row = self.family_of_differences.rows[self.leading]
+        signs = np.sign(row * self.judged.sizes[self.leading].mean)
+        values, means = self.factors.values, self.factors.table.mean()
+        best = means[signs > 0].idxmax()
+        alike = (values == values.loc[best]).sum(axis=1)[signs < 0]
+        first, second = (self._find_run(values.loc[at]) for at in (best, alike.idxmax()))
+        return first, second
+
+    def _find_run(self, settings: pd.Series) -> pd.Series:
+        """The first run with these settings."""
+        same = (self.runs[[*settings.index]] == settings).all(axis=1)
+        run: pd.Series = self.runs[same].sort_values("number").iloc[0]
+        return run
+
+    def describe(self) -> tuple[str, ...]:
+        return () if self.obstacle else (self.answer.sentence,)
+
+    @classmethod
+    def plan(cls, planned: PlannedQuestion) -> PlannedDesign | None:
+        asked = planned.asked
+        frame = pd.DataFrame(asked.select(planned.rows)).dropna(subset=[*asked.names])
+        names = _name_factors(frame, asked.names, {*frame} - {MTD})
+        values = select_crossed(frame[names], asked.names)
+        if not len(values):
+            return None
+        differences = cls.list_differences(asked, values)
+        places = np.arange(1.0, len(values) + 1)
+        return PlannedDesign(places, ordered=False, rows=differences.rows)
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        sizes = zip(self.family_of_differences.names, self.judged.sizes, strict=False)
+        listed = [{"difference": name, **vars(size)} for name, size in sizes]
+        return {"differences": listed, "items": self.judged.items}
+
+
+def _name_factors(
+    runs: pd.DataFrame, asked: Collection[str], settings: Collection[str]
+) -> list[str]:
+    """The settings asked about, then others that vary independently of them."""
+    others = (name for name in independent_settings(runs, settings) if name not in asked)
+    return [*asked, *(n for n in others if not any(determines(runs, n, name) for name in asked))]
+
+
+def select_crossed(values: pd.DataFrame, asked: Collection[str]) -> pd.DataFrame:
+    """The configurations at those values of other settings that have all values of `asked`."""
+    others = [name for name in values if name not in asked]
+    if not others:
+        return values
+    every = len(values[[*asked]].drop_duplicates())
+    return values[values.groupby(others)[str(others[0])].transform("size") == every]
+
+
+def name_value(name: str, value: object) -> str:
+    """A value of a setting as text."""
+    return clean(f"{name} {format_value(name, value)}")

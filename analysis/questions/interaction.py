@@ -1,0 +1,62 @@
+"""The question whether the effect of a setting depends on another one."""
+
+from functools import cached_property
+from itertools import combinations, product
+
+import pandas as pd
+
+from mtdlab.analysis.data.questions import Declared
+from mtdlab.analysis.questions.answer import Answer
+from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
+from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.statistics.configurations import interaction_contrasts
+
+
+class InteractionQuestion(DifferencesQuestion):
+    """Does the effect of one setting depend on the value of another?"""
+
+    @property
+    def settings(self) -> tuple[str, str]:
+        """Both settings as text."""
+        first, second = map(clean, self.asked.names)
+        return first, second
+
+    @property
+    def sentence(self) -> str:
+        first, second = self.settings
+        return f"Does the effect of {first} on {self.results.metric} depend on {second}?"
+
+    @property
+    def noun(self) -> str:
+        first, second = self.settings
+        return f"all differences of differences between {first} and {second} together"
+
+    @classmethod
+    def list_differences(cls, asked: Declared, values: pd.DataFrame) -> Family:
+        first, second = asked.names
+        effects = combinations([name_value(first, value) for value in values[first].unique()], 2)
+        places = combinations([name_value(second, value) for value in values[second].unique()], 2)
+        pairs = [*product(effects, places)]
+        names, opposites = (
+            tuple(
+                f"{one} less {two}, more with {at} than with {less_at}"
+                for one, two, at, less_at in ordered
+            )
+            for ordered in (
+                [(*effect, *place) for effect, place in pairs],
+                [(*effect, *place[::-1]) for effect, place in pairs],
+            )
+        )
+        return Family(interaction_contrasts(values[first], values[second]), names, opposites)
+
+    @cached_property
+    def answer(self) -> Answer:
+        first, second = self.settings
+        if self.judged.is_different:
+            return self.state(f"The effect of {first} depends on {second}")
+        if self.judged.is_equivalent:
+            return self.state(f"The effect of {first} is the same at all values of {second}")
+        return self.state(f"That the effect of {first} depends on {second} is not shown")
+
+
+QUESTION = InteractionQuestion

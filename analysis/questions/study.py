@@ -1,0 +1,178 @@
+"""The questions of a study, the first of which is the main one, and their answers."""
+
+import math
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.questions import ANY, METHOD, MTD, Declared, derive
+from mtdlab.analysis.data.runs import CONDITIONS
+from mtdlab.analysis.inference.best import with_methods
+from mtdlab.analysis.questions.answer import Answer, Outcome, list_numbers
+from mtdlab.analysis.questions.base import Decision, Question
+from mtdlab.analysis.questions.best import BestQuestion
+from mtdlab.analysis.questions.effect import describe_interactions
+from mtdlab.analysis.questions.results import Basis, StudyResults
+from mtdlab.analysis.questions.shape import ShapeQuestion
+from mtdlab.analysis.questions.sufficiency import SufficiencyQuestion
+from mtdlab.analysis.questions.training import doubt_without_gain
+from mtdlab.analysis.questions.wording import describe_recorded, join_sentences
+
+
+def kind_of(asked: Declared) -> type[Question]:
+    """The class of a kind of question."""
+    kind: type[Question] = import_module(f"mtdlab.analysis.questions.{asked.kind}").QUESTION
+    return kind
+
+
+def list_declared(study: StudyFrames) -> list[tuple[Declared, int]]:
+    """The declared questions, each with how many trials had started when it was."""
+    since: dict[Declared, int] = {}
+    for plan in study.plans:
+        since = {asked: since.get(asked, plan.trials) for asked in plan.questions}
+    return [*since.items()]
+
+
+def derive_question(results: StudyResults) -> Declared:
+    """The question that follows from what varied in the completed runs."""
+    runs = with_methods(results.runs, results.study.settings)
+    read = [name for name in (METHOD, MTD, *CONDITIONS) if name in runs]
+    rows = runs[read].drop_duplicates().astype("object")
+    known = [dict(zip(read, row, strict=True)) for row in rows.where(rows.notna(), None).to_numpy()]
+    return derive(known, results.study.nuisance)
+
+
+def find_main(results: StudyResults) -> Question:
+    """The main question: the first that is declared, else the one that follows from what varied."""
+    for asked, after in list_declared(results.study):
+        return kind_of(asked)(results, asked, results.basis, after)
+    asked = results.once(derive_question)
+    return kind_of(asked)(results, asked, results.basis)
+
+
+def find_others(results: StudyResults) -> tuple[Question, ...]:
+    """The other declared questions.
+
+    Those declared before the first trial share one error rate by Holm's rule (Scandinavian Journal
+    of Statistics 1979): of m each is judged at alpha / m, and those that are not decided again with
+    their number in place of m, until none more is decided. The later ones are exploratory.
+    """
+    declared = list_declared(results.study)[1:]
+    found: dict[Declared, Question] = {}
+
+    def judge(asked: Declared, after: int, share: int) -> bool:
+        basis = replace(results.basis, alpha=results.basis.alpha / share)
+        found[asked] = kind_of(asked)(results, asked, basis, after)
+        return found[asked].outcome.is_decided
+
+    for asked, after in declared:
+        if after:
+            judge(asked, after, 1)
+    left = [asked for asked, after in declared if not after]
+    while left:
+        still_open = [asked for asked in left if not judge(asked, 0, len(left))]
+        left = still_open if len(still_open) < len(left) else []
+    return tuple(found[asked] for asked, _ in declared)
+
+
+def find_shape(results: StudyResults) -> ShapeQuestion:
+    """The question on the shape over MTD: the main one, or one that is explored beside it."""
+    main = results.once(find_main)
+    if isinstance(main, ShapeQuestion):
+        return main
+    # looks are about the main question; where that is on MTD too, about the same trials
+    basis = results.basis if main.is_over_mtd else Basis(results.study.alpha)
+    return ShapeQuestion(results, Declared("shape", (MTD,)), basis)
+
+
+def find_best(results: StudyResults) -> BestQuestion:
+    """The question for the best configuration: the main one, or one that is explored beside it."""
+    main = results.once(find_main)
+    if isinstance(main, BestQuestion):
+        return main
+    return BestQuestion(results, Declared("best", (ANY,)), results.basis)
+
+
+def find_answer(results: StudyResults) -> Answer:
+    """The answer to the main question, behind what puts it in doubt."""
+    if not len(results.runs):
+        return _answer_without_runs(results)
+    question = results.once(find_main)
+    answer = question.answer
+    if isinstance(question, ShapeQuestion):
+        answer = SufficiencyQuestion(results, question.asked, Basis(1 - LEVEL)).qualify(answer)
+    if question.after is None and (effects := results.effects) is not None:
+        together = describe_interactions(effects)
+        answer = replace(answer, certainty=join_sentences(answer.certainty, *together))
+    if question.after:
+        late = f"Exploratory: declared {describe_recorded(question.after)}."
+        answer = replace(answer, certainty=join_sentences(answer.certainty, late))
+    return doubt_without_gain(results, answer)
+
+
+def _answer_without_runs(results: StudyResults) -> Answer:
+    states, judged = results.trials["state"], results.once(find_shape).judged
+    if len(states) and (states == "FAIL").all():
+        failed = f"All {format_count(len(states), 'trial')} failed"
+        return Answer(failed, "Nothing to compare.", Outcome.NOT_TESTED, judged)
+    why = "No trial is complete with a score."
+    return Answer("No result yet", why, Outcome.NOT_TESTED, judged)
+
+
+def describe_error_rates(results: StudyResults) -> str:
+    """A sentence on which tests of a page have its error rate; all others are exploratory.
+
+    Empty for a study that compares nothing.
+    """
+    answer, rest = results.once(find_answer), "not adjusted for their number"
+    if answer.topic is None:
+        return ""
+    question, alpha = results.once(find_main), 100 * results.study.alpha
+    late = question.after and f" The question was declared {describe_recorded(question.after)}."
+    if not answer.family or late:
+        return f"All tests and intervals on this page are exploratory: {rest}.{late or ''}"
+    others = ""
+    if any(not other.after for other in results.once(find_others)):
+        others = (
+            f" The decisions on the other declared questions share an error rate of {alpha:.3g} % "
+            "of their own (Holm's rule)."
+        )
+    return (
+        f"The error rate of {alpha:.3g} % is that of {answer.family}; all other tests and "
+        f"intervals on this page are exploratory: {rest}.{others}"
+    )
+
+
+def list_fields(results: StudyResults) -> dict[str, Any]:
+    """The main answer for JSON: question, outcome, verdict, and the numbers of its kind."""
+    question, answer = results.once(find_main), results.once(find_answer)
+    asked = {"question": question.sentence, "outcome": answer.outcome.value}
+    return {**asked, **list_numbers(answer.verdict), **question.fields}
+
+
+@dataclass(frozen=True)
+class LookResult:
+    """The result of a look.
+
+    Attributes:
+        verdict: what is decided, in a word.
+        p_value: of what is shown; None if not tested.
+        decision: continue, or why the study ends.
+        leading: the numbers of the trials whose configurations get the next seeds first.
+    """
+
+    verdict: str
+    p_value: float | None
+    decision: Decision
+    leading: frozenset[int]
+
+
+def judge_look(study: StudyFrames, *, alpha: float, is_last: bool) -> LookResult:
+    """Whether a study ends at this look at its main question, at significance level alpha."""
+    question = find_main(StudyResults(study, Basis(alpha)))
+    decision, p_value = question.decide(is_last=is_last), question.p_value
+    leading = question.find_leading() if decision == "continue" else frozenset[int]()
+    return LookResult(question.label, None if math.isnan(p_value) else p_value, decision, leading)

@@ -1,0 +1,204 @@
+"""The question whether MTD alone determines the score, however it is divided."""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from mtdlab.analysis.data.beyond_run import describe_left_out
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.inference.verdict import Judgement
+from mtdlab.analysis.questions.answer import Answer, Difference, Outcome
+from mtdlab.analysis.questions.base import Question
+from mtdlab.analysis.questions.next_steps import NextStep, command_on, new_seeds, step
+from mtdlab.analysis.questions.shape import ShapeQuestion
+from mtdlab.analysis.questions.wording import (
+    describe_interval,
+    describe_items,
+    format_p,
+    join_sentences,
+)
+from mtdlab.analysis.statistics.sufficiency import NEAR, Pair, Sufficiency
+
+
+class SufficiencyQuestion(Question):
+    """Does MTD alone determine the score, or also how it is divided between average and queue?"""
+
+    is_over_mtd = True
+
+    @property
+    def sentence(self) -> str:
+        metric, parts = self.results.metric, "1/(1 − η) and K/N"
+        return f"Does MTD alone determine {metric}, or also how it is divided between {parts}?"
+
+    @cached_property
+    def info(self) -> Sufficiency:
+        return self.results.sufficiency or Sufficiency("cannot be tested", reason=_ONE_LEVEL)
+
+    @cached_property
+    def judged(self) -> Judgement:
+        info, study = self.info, self.results.study
+        verdict = {"rejected": "rejected", "not rejected": "not rejected"}.get(info.answer, "")
+        return Judgement(
+            verdict or "inconclusive",
+            p_value=info.p_value,
+            seeds=info.seeds,
+            items=info.items,
+            level=self.basis.level,
+            margin=study.margin,
+        )
+
+    @cached_property
+    def shape(self) -> ShapeQuestion:
+        """The question on the shape over MTD, whose best level is recommended."""
+        return ShapeQuestion(self.results, self.asked, self.basis)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Opposite where it is rejected; that it is not rejected shows nothing."""
+        if self.info.answer == "cannot be tested":
+            return Outcome.NOT_TESTED
+        return Outcome.OPPOSITE if self.info.p_value <= self.basis.alpha else Outcome.OPEN
+
+    @property
+    def family(self) -> str:
+        return "the test whether MTD alone determines the score"
+
+    @cached_property
+    def answer(self) -> Answer:
+        heading, certainty = "MTD alone does not determine the score", self._describe_basis()
+        if self.outcome is not Outcome.OPPOSITE:
+            heading, *rest = describe_sufficiency(self.info)
+            heading, certainty = heading.removesuffix("."), join_sentences(*rest)
+        return self.reply(
+            heading, certainty, effect=self.find_difference(), number=self.shape.answer.number
+        )
+
+    def _describe_basis(self) -> str:
+        return (
+            "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
+            f"({format_p(self.info.p_value)})."
+        )
+
+    def find_difference(self) -> Difference | None:
+        """The largest difference at nearly equal MTD; None without one."""
+        if (pair := self.info.pair) is None:
+            return None
+        high, low = name_pair(self.info, pair)
+        what = f"{high} less {low}, the most different at nearly equal MTD"
+        return Difference(pair.difference, LEVEL, what)
+
+    def qualify(self, answer: Answer) -> Answer:
+        """The answer on the shape over MTD with what this question says of it.
+
+        Where sufficiency is rejected, that comes first: the shape is one of these divisions.
+        """
+        if self.outcome is Outcome.OPPOSITE:
+            of_levels = answer.effect.sentence if answer.effect else ""
+            return replace(
+                answer,
+                heading="MTD alone does not determine the score",
+                certainty=join_sentences(self._describe_basis(), of_levels, answer.certainty),
+                topic=self,
+                effect=self.find_difference() or answer.effect,
+                outcome=self.outcome,
+                suggest=self.find_next_step,
+                stated="",
+            )
+        if self.outcome is Outcome.OPEN:
+            p_value = format_p(self.info.p_value)
+            more = f"That MTD alone determines the score is not rejected ({p_value})."
+            return replace(answer, certainty=f"{answer.certainty} {more}")
+        return answer
+
+    def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
+        return self.shape.choose_candidates()
+
+    def find_next_step(self) -> NextStep:
+        if self.outcome is not Outcome.OPPOSITE:
+            return super().find_next_step()
+        text = (
+            "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"
+        )
+        study, info = self.results.study, self.info
+        if (pair := info.pair) is None:
+            return step(text)
+        high, low = name_pair(info, pair)
+        text = f"{text}, {new_seeds(study)}. Most different here: {high} and {low}"
+        if study.invocation.command != "sweep":
+            return step(text)
+        runs, numbers = self.results.traced, []
+        for row in (pair.high_row, pair.low_row):
+            cell, ratio = info.cells.iloc[row], runs["queue_size"] / runs["batch_size"]
+            same = np.isclose(ratio, cell["ratio"]) & (runs["ema_decay"] == cell["ema_decay"])
+            numbers.append(str(int(runs.loc[same, "number"].min())))
+        return step(f"{text}, on the seeds so far", command_on(study, "compare", *numbers))
+
+
+QUESTION = SufficiencyQuestion
+_ONE_LEVEL = "there are fewer than two levels of MTD"
+
+
+def describe_sufficiency(info: Sufficiency) -> tuple[str, ...]:
+    """The answer in two sentences: on the test, and on what models and configurations show."""
+    left_out = describe_left_out(info.left_out)
+    if info.answer == "cannot be tested":
+        text = f"Whether MTD alone determines the score cannot be tested here: {info.reason}."
+        return (f"{text} {left_out}".rstrip(),)
+    these = f", {format_p(info.p_these)} for exactly these" if info.items else ""
+    basis = (
+        f"{format_p(info.p_value)} over seeds{describe_items(info.items)}{these}; "
+        f"{format_count(len(info.cells), 'configuration')}, {format_count(info.seeds, 'seed')}, "
+        f"{format_count(info.trials, 'trial')}"
+    )
+    answer = (
+        "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "
+        "beyond MTD was found, which does not show that there is none"
+    )
+    if info.answer == "rejected":
+        answer = (
+            "MTD alone does not determine the score here: at equal MTD the score also depends on "
+            "how the history is divided between the EMA, 1/(1 − η), and the queue, K/N"
+        )
+    return (
+        f"{answer} ({basis}). {left_out}".rstrip(),
+        f"{_describe_models(info)}; {_describe_pair(info)}.",
+    )
+
+
+def _describe_models(info: Sufficiency) -> str:
+    interaction = ""
+    if np.isfinite(info.interaction_p):
+        interaction = f" (interaction beyond that: {format_p(info.interaction_p)})"
+    alone, additive = (
+        f"{100 * info.explained[model]:.0f} % ({info.freedom[model]} degrees of freedom)"
+        for model in ("mtd", "additive")
+    )
+    return (
+        f"A curve over MTD explains {alone} of the variance between configuration means, curves "
+        f"over 1/(1 − η) and K/N that add up {additive}{interaction}"
+    )
+
+
+def _describe_pair(info: Sufficiency) -> str:
+    if (pair := info.pair) is None:
+        return f"no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
+    high, low = name_pair(info, pair)
+    return (
+        f"the largest difference at nearly equal MTD is {pair.difference.mean:.2f} points, of "
+        f"{high} over {low} (simultaneous {describe_interval(pair.difference, LEVEL)})"
+    )
+
+
+def name_cell(cell: pd.Series) -> str:
+    """A configuration by its EMA decay and queue size, with its MTD."""
+    return f"η {cell['ema_decay']:g} with K/N {cell['ratio']:g} (MTD {format_mtd(cell['mtd'])})"
+
+
+def name_pair(info: Sufficiency, pair: Pair) -> tuple[str, str]:
+    """The configurations of a pair, that with the higher score first."""
+    high, low = (name_cell(info.cells.iloc[row]) for row in (pair.high_row, pair.low_row))
+    return high, low

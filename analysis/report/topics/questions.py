@@ -1,0 +1,95 @@
+"""Topics: the differences that the main question is about; all declared questions."""
+
+import pandas as pd
+
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.inference.intervals import summarise
+from mtdlab.analysis.inference.pairing import compute_deviations, summarise_scores
+from mtdlab.analysis.questions.base import Question
+from mtdlab.analysis.questions.differences import DifferencesQuestion
+from mtdlab.analysis.questions.study import find_others, list_declared
+from mtdlab.analysis.questions.wording import PERCENT, clean, describe_recorded
+from mtdlab.analysis.report.cells import make_table
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
+
+
+def _build_difference(context: StudyContext) -> Contents | None:
+    """The differences with their intervals; None where the main question is of another kind."""
+    question = context.question
+    if not isinstance(question, DifferencesQuestion) or question.obstacle:
+        return None
+    names = question.family_of_differences.names
+    sizes = pd.DataFrame(map(vars, question.judged.sizes))
+    table = sizes.assign(difference=names)[["difference", *sizes]]
+    interval = f"{100 * question.judged.confidence:.3g} %"
+    shown = make_table(
+        table.rename(
+            columns={"mean": "points", "low": f"{interval} low", "high": f"{interval} high"}
+        ),
+        caption="The differences asked about, in points, with simultaneous intervals.",
+        csv="question",
+    )
+    drawing = _draw(context, question)
+    return Contents(csv={"question": table}, figures={"question": drawing}, tables=[shown])
+
+
+def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
+    """The means of what is compared, by the setting asked about and at most one other."""
+    names = [str(name) for name in question.factors.values][:2]
+    runs, [first, *others] = question.runs, names
+    title = f"Score by {' and '.join(clean(name, most=40) for name in names)}"
+    caption = f"Bars are {PERCENT} CIs over seeds, for these items."
+    if others:
+        cells = summarise(compute_deviations(runs, names), by=names, value="deviation")
+        cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
+        panel = "", lambda ax: figures.draw_interaction(cells, ax, first=first, second=others[0])
+        caption = f"The score less its seed's mean, averaged over seeds. {caption}"
+        return Drawing(title, [panel], 3.8, caption, alt=context.answer.sentence)
+    means = summarise_scores(runs, by=[first], items=context.study.items)
+    means = means.join(describe_means(means, runs, by=[first]))
+    rows, score = [clean(str(value)) for value in means[first]], context.score_label
+    panel = "", lambda ax: figures.draw_rows(means, ax, names=rows, label=first, name=score)
+    height, alt = 1.1 + 0.4 * len(means), context.answer.sentence
+    return Drawing(title, [panel], height, caption, alt=alt, rigid=True)
+
+
+DIFFERENCE = Topic(
+    "difference",
+    "The difference asked about",
+    _build_difference,
+    csv=["question"],
+    answers=(DifferencesQuestion,),
+)
+
+
+def _build_declared(context: StudyContext) -> Contents | None:
+    """The declared questions with their answers; None where the study file declares none."""
+    if not list_declared(context.study) or not len(context.runs):
+        return None
+    questions = [context.question, *context.once(find_others)]
+    table = pd.DataFrame(map(_tabulate, questions))
+    caption = (
+        "The questions of the study file with their answers. The first is the main one; the others "
+        "that were declared before the first trial share one error rate (Holm's rule). Intervals "
+        "are at the confidence at which a question was judged."
+    )
+    shown = make_table(table, caption=caption, csv="questions")
+    return Contents(csv={"questions": table}, tables=[shown])
+
+
+def _tabulate(question: Question) -> dict[str, object]:
+    answer = question.answer
+    effect = answer.effect
+    return {
+        "question": clean(question.sentence),
+        "declared": describe_recorded(question.after or 0),
+        "answer": clean(answer.heading),
+        "outcome": answer.outcome.value,
+        "what less what": clean(effect.text) if effect else "",
+        "points": effect.value if effect else "",
+        "interval": effect.interval if effect else "",
+    }
+
+
+DECLARED = Topic("questions", "The questions of the study", _build_declared, csv=["questions"])

@@ -1,0 +1,83 @@
+"""Effects and interactions that a study asks about."""
+
+import pytest
+
+from mtdlab.analysis.data.questions import Declared, PlannedQuestion
+from mtdlab.analysis.questions.answer import Outcome
+from mtdlab.analysis.questions.differences import DifferencesQuestion
+from mtdlab.analysis.questions.results import StudyResults
+from mtdlab.analysis.questions.study import find_main, kind_of
+from tests.analysis.questions.conftest import Ask, make_runs
+
+
+def question_of(results: StudyResults) -> DifferencesQuestion:
+    question = find_main(results)
+    assert isinstance(question, DifferencesQuestion)
+    return question
+
+
+def test_of_three_values_the_largest_difference_is_stated_upwards(ask: Ask) -> None:
+    runs = make_runs(lambda part, *_: 40 + {"new": 0, "middle": 1, "old": 3}[part])
+    question = question_of(ask(runs, {"effect": "slice"}))
+    means = runs.groupby("slice")["score"].mean()
+    assert len(question.judged.sizes) == 3
+    assert question.answer.effect.text == "slice old less slice new"
+    assert question.answer.effect.size.mean == pytest.approx(means["old"] - means["new"])
+    assert question.answer.effect.size.low > 2
+    assert question.answer.heading == "The score depends on slice"
+
+
+def test_no_effect_is_equivalence_or_open_never_shown(ask: Ask) -> None:
+    quiet = question_of(ask(make_runs(lambda *_: 40.0, noise=0.1), {"effect": "width"}, alpha=0.01))
+    assert (quiet.outcome, quiet.answer.heading) == (
+        Outcome.EQUIVALENT,
+        "width makes no difference",
+    )
+    loud = question_of(ask(make_runs(lambda *_: 40.0, noise=3.0), {"effect": "width"}, alpha=0.01))
+    assert (loud.outcome, loud.answer.heading) == (Outcome.OPEN, "No effect of width is shown")
+
+
+def test_an_interaction_is_a_difference_of_differences(ask: Ask) -> None:
+    runs = make_runs(lambda part, _, branch: 40 + 5 * (part == "new") * (branch == "target"))
+    question = question_of(ask(runs, {"interaction": ["slice", "branch"]}))
+    means = runs.groupby(["slice", "branch"])["score"].mean()
+    sizes = dict(zip(question.family_of_differences.names, question.judged.sizes, strict=True))
+    expected = (means["new", "online"] - means["old", "online"]) - (
+        means["new", "target"] - means["old", "target"]
+    )
+    name = "slice new less slice old, more with branch online than with branch target"
+    assert sizes[name].mean == pytest.approx(expected)
+    assert question.outcome is Outcome.SHOWN
+    assert question.answer.heading == "The effect of slice depends on branch"
+    additive = make_runs(lambda part, width, _: 40 + 5 * (part == "new") + width)
+    assert question_of(ask(additive, {"interaction": ["slice", "width"]}, alpha=0.01)).outcome in (
+        Outcome.OPEN,
+        Outcome.EQUIVALENT,
+    )
+
+
+def test_the_wanted_direction_of_an_interaction_is_the_positive_one(ask: Ask) -> None:
+    runs = make_runs(lambda part, _, branch: 40 - 5 * (part == "new") * (branch == "target"))
+    answer = question_of(ask(runs, {"interaction": ["slice", "branch"]})).answer
+    assert answer.effect.size.low > 0
+    assert answer.effect.text.endswith("more with branch online than with branch target")
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [
+        ({"effect": "b"}, 1),
+        ({"effect": "a"}, 3),
+        ({"interaction": ["a", "b"]}, 3),
+    ],
+)
+def test_planned_configurations_have_the_contrasts_of_the_runs(
+    asked: dict[str, object], rows: int
+) -> None:
+    configurations = [{"a": a, "b": b, "c": 1, "mtd": None} for a in (1, 2, 3) for b in (0, 1)]
+    declared = Declared.read(asked)
+    planned = PlannedQuestion(declared, configurations, ("a", "b"), "leave-out")
+    design = kind_of(declared).plan(planned)
+    assert design.rows.shape == (rows, len(declared.select(configurations)))
+    assert not design.ordered
+    assert design.rows.sum(axis=1) == pytest.approx([0.0] * rows)
