@@ -194,6 +194,9 @@ def _need_crossed(asked: Declared, rows: Rows) -> None:
 KINDS: Mapping[str, Form] = {
     "shape": Form("mtd", _need_levels, only=MTD),
     "best": Form("method", _need_several),
+    "contrast": Form(
+        "{ema_decay: [0.75, 0.95], within: {queue_size: 512}}", _need_varied, values=2
+    ),
     "effect": Form("ema_decay", _need_varied),
     "interaction": Form("[ema_decay, queue_size]", _need_crossed, names=2),
     "sufficiency": Form("mtd", _need_parts, only=MTD),

@@ -37,6 +37,17 @@ def test_a_question_about_what_does_not_vary_is_refused_at_its_place(
     assert read(STUDY + EFFECT, "search.ema_decay=[0.85]", "questions=[]").questions == ()
 
 
+def test_a_value_that_a_profile_took_out_is_named(read: Read) -> None:
+    profile = "profiles: {small: {search: {ema_decay: [0.75, 0.85]}}}\n"
+    text = STUDY + "questions:\n  - contrast: {ema_decay: [0.95, 0.75]}\n" + profile
+    # profiles are checked with the file
+    with pytest.raises(SpecError) as error:
+        read(text)
+    assert "study.yaml:4:5: profile small: questions.0: ema_decay has no value 0.95" in str(
+        error.value
+    )
+
+
 def test_all_mistakes_of_questions_are_reported_at_once(read: Read) -> None:
     with pytest.raises(SpecError) as error:
         read(STUDY + "questions: [{shape: ema}, {foo: mtd}, {effect: a}, {effect: a}]\n")

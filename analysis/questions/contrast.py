@@ -1,0 +1,152 @@
+"""The question whether one value of a setting scores more than another."""
+
+from collections.abc import Hashable
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from mtdlab.analysis.data.questions import Declared
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.differences import judge_differences
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.questions.answer import Answer, Outcome
+from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
+from mtdlab.analysis.questions.wording import clean, describe_points, join_sentences, join_words
+
+
+class ContrastQuestion(DifferencesQuestion):
+    """Does one value of a setting score more than another, averaged over other settings?
+
+    Where the difference is shown to depend on another setting, it is stated by the values of that.
+    """
+
+    @property
+    def sentence(self) -> str:
+        first, second = _name_values(self.asked)
+        within = _name_within(self.asked)
+        return f"Does {first} score more than {second} in {self.results.metric}{within}?"
+
+    @property
+    def noun(self) -> str:
+        first, second = _name_values(self.asked)
+        return f"the difference of {first} and {second}{_name_within(self.asked)}"
+
+    @classmethod
+    def list_differences(cls, asked: Declared, values: pd.DataFrame) -> Family:
+        return Family(_weigh(asked, values)[None], (_name(asked),))
+
+    @cached_property
+    def others(self) -> list[str]:
+        """The settings that the difference is averaged over."""
+        return [str(name) for name in self.factors.values if name not in self.asked.names]
+
+    @cached_property
+    def dependence(self) -> str:
+        """The setting on which the difference depends most clearly; empty where none is shown."""
+        if self.obstacle:
+            return ""
+        rows: list[Floats] = []
+        settings: list[str] = []
+        for name in self.others:
+            by_value = [row for _, row in self._list_by_value(name)]
+            rows += [one - other for one, other in combinations(by_value, 2)]
+            settings += [name] * (len(rows) - len(settings))
+        if not rows:
+            return ""
+        judged = judge_differences(
+            self.factors.table.to_numpy(),
+            np.array(rows),
+            self.factors.covariance,
+            items=self.factors.items,
+            level=self.basis.level,
+            margin=self.results.study.margin,
+        )
+        clearest = int(np.argmax([max(size.low, -size.high) for size in judged.sizes]))
+        return settings[clearest] if judged.is_different else ""
+
+    def _list_by_value(self, name: str) -> list[tuple[Hashable, Floats]]:
+        """The difference at each value of another setting."""
+        values = self.factors.values
+        return [
+            (value, _weigh(self.asked, values, at=(values[name] == value).to_numpy()))
+            for value in values[name].unique()
+        ]
+
+    @cached_property
+    def family_of_differences(self) -> Family:
+        if not self.dependence:
+            return super().family_of_differences
+        names, rows = zip(*self._list_by_value(self.dependence), strict=True)
+        places = (f"{_name(self.asked)}, at {name_value(self.dependence, at)}" for at in names)
+        return Family(np.array(rows), tuple(places))
+
+    @property
+    def leading(self) -> int:
+        """The difference nearest to 0, where it is stated by the values of another setting."""
+        return int(np.argmin(np.abs([size.mean for size in self.judged.sizes])))
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.judged.are_positive:
+            return Outcome.SHOWN
+        if self.judged.are_negative:
+            return Outcome.OPPOSITE
+        outcome = super().outcome
+        return Outcome.OPEN if outcome is Outcome.SHOWN else outcome
+
+    @cached_property
+    def answer(self) -> Answer:
+        first, second = _name_values(self.asked)
+        found = {
+            Outcome.SHOWN: f"{first} scores more than {second}",
+            Outcome.OPPOSITE: f"{first} scores less than {second}",
+            Outcome.EQUIVALENT: f"{first} and {second} make no difference",
+        }
+        open_ = f"No difference of {first} and {second} is shown"
+        if self.dependence:
+            open_ = f"The difference of {first} and {second} depends on {clean(self.dependence)}"
+        return self.state(found.get(self.outcome, open_) + _name_within(self.asked))
+
+    def describe_certainty(self) -> str:
+        averaged = ""
+        if self.dependence:
+            level = self.judged.confidence
+            others = zip(self.family_of_differences.names, self.judged.sizes, strict=True)
+            listed = [f"{name}: {describe_points(size, level)}." for name, size in others]
+            del listed[self.leading]
+            why = f"Stated by the values of {clean(self.dependence)}, on which it depends."
+            averaged = join_sentences(*listed, why)
+        elif self.others:
+            averaged = (
+                f"Averaged over {join_words([*map(clean, self.others)])}, on which the difference "
+                "is not shown to depend."
+            )
+        return join_sentences(super().describe_certainty(), averaged)
+
+
+QUESTION = ContrastQuestion
+
+
+def _weigh(asked: Declared, values: pd.DataFrame, at: Floats | bool = True) -> Floats:
+    """The first value less the second, averaged over the configurations that are chosen, (C,)."""
+    column = values[asked.names[0]]
+    first, second = ((column == value).to_numpy() & at for value in asked.values)
+    return np.asarray(first / first.sum() - second / second.sum())
+
+
+def _name_values(asked: Declared) -> tuple[str, str]:
+    """Both values as text, the first with the name of their setting."""
+    [name] = asked.names
+    return name_value(name, asked.values[0]), clean(format_value(name, asked.values[1]))
+
+
+def _name_within(asked: Declared) -> str:
+    """The words for the settings that are held, after a comma; empty without any."""
+    held = [name_value(name, value) for name, value in asked.within.items()]
+    return f", with {join_words(held)}" if held else ""
+
+
+def _name(asked: Declared) -> str:
+    return " less ".join(_name_values(asked)) + _name_within(asked)
