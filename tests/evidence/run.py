@@ -18,6 +18,7 @@ NAMES = (
     "differences",
     "conditions",
     "effects",
+    "questions",
     "best",
     "baseline",
     "items",
