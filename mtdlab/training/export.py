@@ -31,47 +31,8 @@ from mtdlab.settings.representation import describe
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.loop import Outcome
 
-_CARD = """\
----
-library_name: sentence-transformers
-pipeline_tag: sentence-similarity
-tags:
-- sentence-similarity
-- feature-extraction
-- mtdlab
----
-
-# A sentence encoder trained by {method.title}
-
-{text} The checkpoint
-is that of step {run[best_step]} of {settings.steps}, by `select_on: {settings.select_on}`.
-
-## Use
-
-```python
-{use}
-```
-
-`pooler_output` of `AutoModel`, where there is one, is not the sentence embedding: training neither
-used nor changed the encoder's pooler.
-
-## Scores
-
-Spearman x 100 of cosine similarity; {representation}.{no_gain}
-
-{scores}
-
-## How it was made
-
-{facts}
-
-Method: {method.title} ({method.source}), as implemented in mtdlab, preset {settings.preset}.
-
-{values}
-
-`mtdlab/` contains the other parts of this checkpoint ({saved}) and a description of the run
-(`run.json`).
-"""
+CARD = Path(__file__).with_name("model_card.md")
+"""The template of the model card."""
 
 _SENTENCE_TRANSFORMER = """\
 from sentence_transformers import SentenceTransformer
@@ -98,7 +59,7 @@ def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterabl
         (task, f"{before[task]:.2f}" if task in before else "–", f"{score:.2f}")
         for task, score in after.items()
     )
-    return _CARD.format(
+    return CARD.read_text(encoding="utf-8").format(
         run=run,
         settings=settings,
         method=method,
