@@ -3,13 +3,8 @@
 The positive pair of a document is two random crops, each with some tokens deleted. The keys are a
 momentum encoder's, the average of all weights; there is no head. Vectors are means over tokens and
 are compared by dot product. Negatives are the queue alone, which starts full of random unit
-vectors, as in the published program.
-
-The published values are the defaults. A batch of 2,048 documents is that of 32 GPUs: smaller ones
-keep the queue at 64 batches and the warm-up at 4 % of the steps, unless these are given.
-
-Deviation from the published program: documents are lines joined to at most `max_length` tokens,
-not pieces of equal length of the whole text, and an incomplete document is not left out.
+vectors. The published values, of 32 GPUs, are the defaults. docs/methods/contriever.md compares it
+with the paper and its program.
 
 Letters: N batch, L tokens, K queue, V rows of it in use, D dimension.
 """

@@ -4,14 +4,9 @@ Two changes to SimCSE. Some sub-words of the second view are repeated, drawn ane
 that the views of a positive pair differ in length. Vectors of earlier batches by a momentum encoder
 without dropout are negatives in addition to the in-batch negatives.
 
-The momentum encoder is a full copy, word embeddings included, and all of it is averaged, as in the
-paper and its program; it uses the head of the online encoder. The queue starts empty.
-
-Deviation from the paper: the n sub-words of a sentence do not include [CLS] and [SEP], which are
-never repeated.
-
-The published program averages before the keys are encoded, here after the optimizer's step; the
-keys are the same. Its other values: `mtdlab.methods.presets`.
+The momentum encoder is a full copy, word embeddings included, and all of it is averaged; it uses
+the head of the online encoder. The queue starts empty. docs/methods/esimcse.md compares it with the
+paper and its program.
 
 Letters: N batch, L tokens, K queue, D dimension.
 """

@@ -5,14 +5,9 @@ length; its vector is the mean of theirs, weighted by length. The loss of anothe
 backbone, on these vectors (global) is combined with a loss on the segments (local) and, as version
 2, with one between segments and sentences (entailment).
 
-The published program was not available. Where the paper leaves something open: the heads used in
-training are applied to each segment, and the mean is taken of their results; the segments of
-MoCoSE's online branch are taken before its predictor, which is applied to the mean; a segment's
-loss terms are summed over the segments of a sentence and averaged over the batch; the entailment
-term compares segments of the first pass with sentences of the second, since in the same pass a
-sentence of one segment would be compared with itself; with a prompt (SNCSE) each segment has the
-whole prompt around it. Where a second view has other segments (ESimCSE's repetition), the twin of
-a segment is the one at the same place; a segment without a twin has no local loss.
+The published program was not available: docs/methods/hicl.md has what the paper leaves open. The
+entailment term compares segments of the first pass with sentences of the second, since in the same
+pass a sentence of one segment would be compared with itself.
 
 Letters: N batch, S segments of all sentences of a batch, D dimension.
 """

@@ -1,12 +1,8 @@
 """MixCSE (Zhang et al., AAAI 2022): SimCSE with hard negatives mixed from positives and negatives.
 
 In addition to SimCSE's in-batch negatives, each sentence has a mixed negative: a weighted mean of
-its positive (λ) and of the vector of another sentence (1 − λ), without gradient. In high dimensions
-random negatives are nearly orthogonal to a sentence (`mtdlab.analysis.measures.spherical_cap`); a
-mixed negative has a cosine of about 0.24 with it.
-
-Deviation from the paper: the other sentence is the next one of the batch. Batches are random, so it
-is a random sentence, as in the paper.
+its positive (λ) and of the vector of another sentence (1 − λ), the next one of the batch, whose
+order is random. No gradient passes through it. docs/methods/mixcse.md has the reason.
 
 Letters: N batch, D dimension.
 """

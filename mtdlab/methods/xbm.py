@@ -3,8 +3,7 @@
 The memory is a first-in, first-out queue of vectors that the same encoder made in earlier steps.
 There is no momentum encoder, so that the MTD is that of an EMA decay of 0: 1 + K/N steps.
 
-Deviation from the paper: its loss is a contrastive or triplet loss over labelled images; here it is
-InfoNCE, in which the memory's vectors are further negatives.
+The paper's loss is one over labelled images; here it is InfoNCE.
 
 Letters: N batch, L tokens, K queue, D dimension.
 """
