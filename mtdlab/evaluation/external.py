@@ -7,19 +7,17 @@ Letters: S texts, D dimension.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 
-from mtdlab.encoders.embed import Embedder, Vectors
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.evaluation.items import own_scores
 from mtdlab.evaluation.mteb import MtebTask
 from mtdlab.evaluation.retrieval import RetrievalTask
-from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
 from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
 from mtdlab.settings.tasks import BEIR, DEV, EVALUATOR, MTEB, task_of
@@ -112,27 +110,3 @@ def find_task(name: str, tasks: Sequence[ExternalTask]) -> ExternalTask:
             "with trainer.select_on: dev and select_by: sts_dev"
         )
     return wanted
-
-
-class DevSelection:
-    """Selection on an external task's dev data; geometry is that of the dev pairs."""
-
-    def __init__(self, name: str, tasks: Sequence[ExternalTask], pairs: StsTask) -> None:
-        """`name` is that of a dev score. Raises MtdlabError as `find_task`."""
-        self._name, self._task, self._pairs = name, find_task(name, tasks), pairs
-
-    def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
-        """The dev score of an encoder, NaN for none, and the vectors of the dev pairs (S, D).
-
-        Raises TrialError where vectors are not finite, or the function does not return the score.
-        """
-        vectors, geometry = self._pairs.measure(embedder)
-        try:
-            scores = score_split(embedder, self._task, "dev")
-        except MtdlabError as error:
-            raise TrialError(str(error), "error") from error
-        by_task = {task_score.task: task_score.score for task_score in scores}
-        if self._name not in by_task:
-            raise TrialError(f"select_on {self._name}: there is no such score", "error")
-        score = by_task[self._name]
-        return vectors, replace(geometry, score=NAN if score is None else score, items=None)

@@ -3,6 +3,7 @@
 Letters: S distinct sentences, D dimension.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -10,12 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from mtdlab.analysis.data.tasks import STS
-from mtdlab.encoders.embed import Sentences, Vectors
+from mtdlab.encoders.embed import Embedder, Sentences, Vectors
 from mtdlab.encoders.loading import Encoder
-from mtdlab.evaluation.external import DevSelection
+from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.evaluation.external import find_task, score_split
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs, task_folder
 from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
-from mtdlab.evaluation.suite import Suite
+from mtdlab.evaluation.suite import ExternalTask, Suite
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import RunInputs
@@ -77,6 +79,30 @@ def _suite(evaluation: str, folder: Path | None, encoder: Encoder, prompt: str) 
     pairs = {"test": load_pairs(evaluation, "test")}
     collect = partial(encoder.sentences, prompt=prompt)
     return Suite(averaged_sets(evaluation), folder, collect, pairs)
+
+
+class DevSelection:
+    """Selection on an external task's dev data; geometry is that of the dev pairs."""
+
+    def __init__(self, name: str, tasks: Sequence[ExternalTask], pairs: StsTask) -> None:
+        """`name` is that of a dev score. Raises MtdlabError as `find_task`."""
+        self._name, self._task, self._pairs = name, find_task(name, tasks), pairs
+
+    def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
+        """The dev score of an encoder, NaN for none, and the vectors of the dev pairs (S, D).
+
+        Raises TrialError where vectors are not finite, or the function does not return the score.
+        """
+        vectors, geometry = self._pairs.measure(embedder)
+        try:
+            scores = score_split(embedder, self._task, "dev")
+        except MtdlabError as error:
+            raise TrialError(str(error), "error") from error
+        by_task = {task_score.task: task_score.score for task_score in scores}
+        if self._name not in by_task:
+            raise TrialError(f"select_on {self._name}: there is no such score", "error")
+        score = by_task[self._name]
+        return vectors, replace(geometry, score=NAN if score is None else score, items=None)
 
 
 def selection_of(settings: TrainerSettings, inputs: RunInputs) -> StsTask | DevSelection:
