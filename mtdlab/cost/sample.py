@@ -13,7 +13,6 @@ from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import token_folder, tokenise
-from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Sentences
 from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
@@ -126,11 +125,10 @@ def _seconds_to_tokenise(
 ) -> float:
     """Of the sampled corpus in `folder`, for the views that are not kept yet of the whole one."""
     settings, encoder, seconds = trials[0], opened.encoder, 0.0
-    limit, device = encoder.token_limit(settings.max_length), choose_device(settings)
+    limit = encoder.token_limit(settings.max_length)
     for view in {view for trial in trials for view in views_of(trial)}:
         whole, part = (
-            view_corpus(view, settings, corpus, encoder, device)
-            for corpus in (opened.corpus, sampled)
+            view_corpus(view, settings, corpus, encoder) for corpus in (opened.corpus, sampled)
         )
         if token_folder(whole, encoder.tokenizer, limit, view.prompt).is_dir():
             continue

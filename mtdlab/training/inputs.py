@@ -246,19 +246,17 @@ def _view_tokens(view: View, settings: TrainerSettings) -> TokenStore:
 
 
 def _tokens_of(view: View, settings: TrainerSettings, opened: OpenedInputs) -> TokenStore:
-    encoder, device = opened.encoder, choose_device(settings)
+    encoder = opened.encoder
     check_prompt(encoder.tokenizer, replace(settings.representation, prompt=view.prompt))
-    viewed = view_corpus(view, settings, opened.corpus, encoder, device)
+    viewed = view_corpus(view, settings, opened.corpus, encoder)
     limit = encoder.token_limit(settings.max_length)
     return tokenise(viewed, encoder.tokenizer, limit, view.prompt)
 
 
-def view_corpus(
-    view: View, settings: TrainerSettings, corpus: Corpus, encoder: Encoder, device: Device
-) -> Corpus:
+def view_corpus(view: View, settings: TrainerSettings, corpus: Corpus, encoder: Encoder) -> Corpus:
     """The texts of a view before its prompt: a side of pairs, sentences or documents, augmented."""
     corpus = corpus.sides()[view.positive]
     if view.document:
         limit = encoder.token_limit(settings.max_length)
         corpus = join_documents(corpus, encoder.tokenizer, limit)
-    return augment(corpus, parse_augmentation(view.augmentation), device) or corpus
+    return augment(corpus, parse_augmentation(view.augmentation), choose_device(settings)) or corpus
