@@ -1,14 +1,7 @@
 """Training text: the built-in data set's, text files', a Hugging Face dataset's, or pairs.
 
-A corpus of text pairs, `pairs:FILE[#ANCHOR,POSITIVE]`, gives both views of a sentence. FILE is
-tab-separated text (gzip or not) or Parquet. A tab-separated file has two columns, anchor and
-positive, and no header; with `#ANCHOR,POSITIVE` its first line is a header, and these are the names
-of the two columns among any number. Without them a Parquet file has the columns `anchor` and
-`positive`. Nothing is quoted: a quotation mark is part of the text.
-
-Of a Hugging Face dataset, `dataset:NAME[:CONFIG[:SPLIT]][#COLUMN]`, NAME is the hub's, or a
-folder: one that `save_to_disk` wrote, or one with parquet, JSON or CSV files. SPLIT is `train` and
-COLUMN is `text` where they are not given; a row is a sentence.
+Their names, `dataset:NAME[:CONFIG[:SPLIT]][#COLUMN]` and `pairs:FILE[#ANCHOR,POSITIVE]`, and the
+files are described in docs/how-to/own-corpus.md and docs/how-to/text-pairs.md.
 """
 
 import hashlib

@@ -1,10 +1,7 @@
 """MTEB: its tasks scored by the library mteb (extra `mteb`), and its tree of results written.
 
-The data of a task are those of a local folder `mteb/TASK`, one file a split (`test.jsonl`,
-`test.parquet`), or what mteb loads from the Hugging Face hub or its cache.
-
-The tree is `results/<org>__<model>/<revision>/<Task>.json` with `model_meta.json` beside it. Only
-tasks that MTEB has are written: the seven of STS, whose main score is the same Spearman of cosines.
+docs/how-to/own-metric.md has where the data of a task are looked for. Only tasks that MTEB has are
+written: the seven of STS, whose main score is the same Spearman of cosines.
 
 Letters: S texts, D dimension.
 """
@@ -48,10 +45,11 @@ use_instructions training_datasets
 def write_mteb(
     folder: Path, name: str, model: PreTrainedModel, scores: Sequence[TaskScore]
 ) -> list[Path]:
-    """Write the scored STS tasks under folder/results; the files, model_meta.json first.
+    """Write the scored STS tasks; the files, model_meta.json first.
 
-    The encoder `org/model` becomes org__model, `builtin` mtdlab__builtin, and a folder local__<its
-    name>. The revision is a fingerprint of the weights, so that no checkpoint overwrites another's.
+    They are `folder/results/<org>__<model>/<revision>/<Task>.json`: of an encoder `org/model`, of
+    `builtin` mtdlab__builtin, of a folder local__<its name>. The revision is a fingerprint of the
+    weights, so that no checkpoint overwrites another's.
     Raises MtdlabError where the folder cannot be written.
     """
     full, revision = _model_name(name), weights_digest(model)[:40]

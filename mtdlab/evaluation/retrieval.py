@@ -1,9 +1,7 @@
 """Retrieval on a folder in BEIR's layout: nDCG@10 of the documents nearest to each query.
 
-`corpus.jsonl` has `_id`, `text` and perhaps `title` on each line, `queries.jsonl` `_id` and `text`;
-`qrels/dev.tsv` and `qrels/test.tsv` have a header and on each line query id, document id and
-relevance. As BEIR does, a document is its title and text joined by a space, similarity is the
-cosine, and a document with the id of the query is not a result.
+docs/how-to/own-metric.md has the layout. As BEIR does, a document is its title and text joined by a
+space, and a document with the id of the query is not a result.
 
 Letters: Q queries, C documents, D dimension.
 """

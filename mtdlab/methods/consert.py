@@ -1,12 +1,8 @@
 """ConSERT (Yan et al., ACL 2021): two views by perturbations of the embedding block's output.
 
-One encoder, no momentum, no head. The views of a sentence differ in the perturbation of its
-embeddings, after their LayerNorm and before the first layer; the encoder's own dropout is off. Each
-of the 2N vectors of a batch is compared with all others (NT-Xent).
-
-A token shuffle gives the tokens, except [CLS], each other's positions. Tokens are permuted before
-positions are added; since pooling does not depend on the order of the other tokens, the sentence
-vector is that of permuted position ids.
+One encoder, no momentum, no head, and the encoder's own dropout is off. A token shuffle permutes
+tokens, except [CLS], before positions are added: since pooling does not depend on the order of the
+other tokens, the sentence vector is that of permuted position ids.
 
 Letters: N batch, L tokens, D dimension.
 """
