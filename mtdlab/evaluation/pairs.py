@@ -144,13 +144,10 @@ class Labelled(Pairs):
 def load_pairs(source: str, split: Split) -> Pairs:
     """Load a split of `builtin`, or of a folder with SPLIT.tsv or STS-B's sts-SPLIT.csv.
 
-    dev.tsv and test.tsv are tab-separated without a header: first sentence, second, score, in any
-    language and on any scale that rises with similarity. The folder may also be SentEval's, which
-    has STS-B's inside; a relative path may also be one in the folder MTDLAB_DATA.
-
-    STS-B is tab-separated: column 5 the score, 6 and 7 the sentences (from 1). Pairs without
-    a score are left out. Raises MtdlabError with file and line where a file does not fit, and where
-    its pairs are fewer than three, alike, or of one score: no encoder has a correlation then.
+    docs/how-to/own-corpus.md has the layouts. Of STS-B column 5 is the score, 6 and 7 are the
+    sentences (from 1). Pairs without a score are left out. Raises MtdlabError with file and line
+    where a file does not fit, and where its pairs are fewer than three, alike, or of one score: no
+    encoder has a correlation then.
     """
     if (folder := evaluation_folder(source)) is not None:
         if any((folder / f"{name}.tsv").is_file() for name in ("dev", "test")):

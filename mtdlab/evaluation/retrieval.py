@@ -70,7 +70,6 @@ class RetrievalTask(ExternalTask):
         return [TaskScore(name, 100 * float(np.mean(values)), n=len(judged), items=items)]
 
     def tokens(self, split: Split) -> int:
-        """The number of tokens that are encoded for a split."""
         both = (self._documents, self._queries[split])
         return sum(len(tokens) for sentences in both for tokens in sentences.tokens)
 

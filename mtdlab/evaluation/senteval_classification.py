@@ -3,8 +3,7 @@
 SentEval's protocol in its scikit-learn form (`tools/validation.py`): stratified folds, shuffled
 with seed 1111; the strength C that is best on held-out folds, among powers of two; accuracy.
 Its scikit-learn was of 2018 (liblinear, one class against the rest); here lbfgs and, for TREC, a
-softmax. Papers since SimCSE report SentEval's PyTorch form, which stops early and scores up to two
-points higher (docs/how-to/evaluate-an-encoder.md).
+softmax. docs/how-to/evaluate-an-encoder.md compares it with SentEval's PyTorch form.
 
 Letters: P sentences or pairs, D features, C strengths. Imports no torch: every worker process
 imports this module.

@@ -17,8 +17,6 @@ from mtdlab.settings import Representation
 
 NORM_EPS = 1e-5
 """torch's ε of LayerNorm."""
-BERT_DEVIATION = 0.02
-"""Standard deviation of BERT's initial weights."""
 
 
 def projection(
@@ -59,7 +57,7 @@ def initialise_heads(how: str, *heads: nn.Module) -> None:
     for head in heads if how != "torch" else ():
         for layer in head.modules():
             if isinstance(layer, nn.Linear):
-                layer.weight.normal_(0, BERT_DEVIATION)
+                layer.weight.normal_(0, 0.02)
                 layer.bias.zero_()
 
 

@@ -147,7 +147,6 @@ class RunSteps:
 
     @property
     def left(self) -> int:
-        """How many steps are left."""
         return self.settings.steps - self.state.step
 
     def begin(self) -> list[Tokens]:

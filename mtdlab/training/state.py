@@ -91,8 +91,7 @@ class Best:
             }
 
     def state_dict(self) -> dict[str, Any]:
-        vectors = torch.from_numpy(self.vectors)
-        return {"step": self.step, "score": self.score, "vectors": vectors, "states": self.states}
+        return vars(self) | {"vectors": torch.from_numpy(self.vectors)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.step, self.score, self.states = state["step"], state["score"], state["states"]
