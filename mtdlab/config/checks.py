@@ -196,7 +196,7 @@ def check_values(
     setting: Setting, dimension: Dimension, methods: Sequence[str], source: Source
 ) -> None:
     """Refuse the searched values that the setting cannot have."""
-    if isinstance(dimension, Choices) and dimension.relative_to:
+    if dimension.relative_to:
         return
     path = ("search", setting.name)
     edges = dimension.values if isinstance(dimension, Choices) else (dimension.low, dimension.high)

@@ -12,14 +12,14 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mtdlab.analysis.measures.trace import COMPONENTS, trace_limit
 from mtdlab.config.source import KeyPath, Source
 from mtdlab.settings import Setting
-from mtdlab.settings.limits import POINTS
+from mtdlab.settings.limits import POINTS, is_number
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Range:
     log: bool = False
     step: float | None = None
     integer: bool = False
+    relative_to: ClassVar[None] = None
 
 
 Dimension = Choices | Range
@@ -48,9 +49,7 @@ Partial = dict[str, tuple[Any, ...]]
 
 def parameter_name(setting: str, dimension: Dimension) -> str:
     """The name of the parameter in Optuna: `queue_size`, or `queue_size/batch_size`."""
-    if isinstance(dimension, Choices) and dimension.relative_to:
-        return f"{setting}/{dimension.relative_to}"
-    return setting
+    return f"{setting}/{dimension.relative_to}" if dimension.relative_to else setting
 
 
 def resolve(
@@ -67,19 +66,16 @@ def resolve(
     Args:
         default: the value of a setting that neither has, beside those that they have.
     """
-    settings = dict(given)
-    relative = []
+    settings, bases = dict(given), dict[str, str]()
     for setting, dimension in search.items():
         name = parameter_name(setting, dimension)
-        if name not in parameters:
-            continue
-        if isinstance(dimension, Choices) and dimension.relative_to:
-            relative.append((setting, dimension.relative_to, parameters[name]))
-        else:
+        if name in parameters and dimension.relative_to:
+            bases[setting] = dimension.relative_to
+        elif name in parameters:
             settings[setting] = parameters[name]
     # a base before the settings that are multiples of it
-    multiples = {setting for setting, _, _ in relative}
-    for setting, base, factor in sorted(relative, key=lambda item: item[1] in multiples):
+    for setting, base in sorted(bases.items(), key=lambda item: item[1] in bases):
+        factor = parameters[f"{setting}/{base}"]
         value = settings[base] if base in settings else default(base, settings)
         settings[setting] = round(factor * value)
     return settings
@@ -174,7 +170,7 @@ def _read_multiples(
         raise source.unknown((*path, key), [keyword, "values"])
     factors = _read_list(source, (*path, "values"), value.get("values"))
     for factor in factors:
-        if not _numeric(factor) or factor < 0 or (keyword == "share_of" and factor > 1):
+        if not is_number(factor) or factor < 0 or (keyword == "share_of" and factor > 1):
             rule = "a share lies in 0 to 1" if keyword == "share_of" else "a multiple is 0 or more"
             raise source.error((*path, "values"), f"{factor!r}: {rule}")
     return Choices(factors, relative_to=base)
@@ -193,16 +189,12 @@ _DIMENSION_KEYS = [
 ]
 
 
-def _numeric(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _read_range(source: Source, path: KeyPath, setting: Setting, plain: dict[str, Any]) -> Range:
     low, high = plain.get("low"), plain.get("high")
     step, log = plain.get("step"), plain.get("log", False)
-    if not _numeric(low) or not _numeric(high) or low > high:
+    if not is_number(low) or not is_number(high) or low > high:
         raise source.error(path, f"needs low and high with low <= high, got {low} and {high}")
-    if step is not None and (not _numeric(step) or step <= 0):
+    if step is not None and (not is_number(step) or step <= 0):
         raise source.error((*path, "step"), f"{step!r}: a step is above 0")
     if step is not None and setting.is_integer and step != int(step):
         raise source.error((*path, "step"), f"{step!r}: {setting.name} takes whole numbers")

@@ -7,7 +7,7 @@ that size is built in memory.
 import math
 import numbers
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeGuard
 
 FILE_BYTES = 50_000
 NESTED = 20
@@ -38,7 +38,7 @@ LIMITS = {
 }
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a value is a number of Python or NumPy; true and false are none."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 

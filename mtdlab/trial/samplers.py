@@ -36,7 +36,7 @@ def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
 def _along_grid(setting: Setting, dimension: Dimension) -> BaseDistribution:
     """The range of a grid's numbers: unlike choices, Optuna accepts a range that grows."""
     values = grid_values(setting.name, dimension)
-    is_relative = isinstance(dimension, Choices) and bool(dimension.relative_to)
+    is_relative = bool(dimension.relative_to)
     if not is_relative and not setting.is_number:
         return CategoricalDistribution(values)
     kind = IntDistribution if setting.is_integer and not is_relative else FloatDistribution
