@@ -357,30 +357,27 @@ class StudySpec(ABC):
         """
         grid = self.sampler == "grid"
         sections = {method: self._dump(method) for method in self.methods}
-        until = {}
+        identity: dict[str, Any] = {}
         if self.until:
             # the design and the error rate are fixed: they decide when it ends
-            until = {
+            identity |= {
                 "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
                 "verdict": {"margin": self.margin, "alpha": self.alpha},
                 "beyond_run": self.beyond_run,
                 "configurations": fingerprint({"settings": sorted(self._points())}),
                 **self._declared(),
             }
-        beside = {}
-        if (settings := self.baseline_settings()) is not None:
+        if (beside := self.baseline_settings()) is not None:
             # as it is recorded
-            values = json.loads(json.dumps(settings.model_dump()))
-            beside = {BASELINE: {name: value for name, value in values.items() if name != "seed"}}
-        nuisance = {} if self.nuisance is None else {NUISANCE: self.nuisance.identity()}
+            identity[BASELINE] = json.loads(json.dumps(beside.model_dump()))
+            del identity[BASELINE]["seed"]
+        if self.nuisance is not None:
+            identity[NUISANCE] = self.nuisance.identity()
         search = {
             setting: "searched" if grid and self.known[setting].is_number else str(dimension)
             for setting, dimension in self.search.items()
         }
-        return {
-            **until,
-            **beside,
-            **nuisance,
+        return identity | {
             "metric": self.metric,
             "select_by": self.select_by,
             "sampler": self.sampler,
