@@ -11,7 +11,7 @@ from mtdlab.terminal import print_text
 
 def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
     """List the training methods with their settings, defaults and presets."""
-    from mtdlab.config.reference import method_settings
+    from mtdlab.config.schema import method_settings
     from mtdlab.methods.registry import find_method, method_names
     from mtdlab.settings.trainer import INTENDED
 
@@ -40,7 +40,7 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
 
 def schema(import_: opt.Imports = None) -> None:
     """Print the JSON Schema of a study file, for completion and checks in an editor."""
-    from mtdlab.config.reference import study_schema
+    from mtdlab.config.schema import study_schema
 
     Given(import_=import_).code()
     print_json(study_schema())

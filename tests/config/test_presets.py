@@ -7,10 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from mtdlab.config import make_settings, read_settings
-from mtdlab.config.reference import SAID, changed_settings, preset_markdown, presets_markdown
 from mtdlab.config.source import SpecError
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.registry import BUILTIN, settings_class
+from mtdlab.reference import SAID, changed_settings, preset_markdown, presets_markdown
 from tests.config.conftest import Read, settings_of
 
 

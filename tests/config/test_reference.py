@@ -6,9 +6,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mtdlab.config.reference import method_settings, settings_markdown, study_schema
+from mtdlab.config.schema import method_settings, study_schema
 from mtdlab.config.source import read
 from mtdlab.methods.registry import BUILTIN, find_method
+from mtdlab.reference import settings_markdown
 from mtdlab.settings import settings_of
 
 ROOT = Path(__file__).parents[2]
