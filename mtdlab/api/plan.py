@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import CostEstimate
 
-MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
-"""Settings that the table shows whether they are searched or not: those behind the MTD."""
-
 
 @dataclass(frozen=True)
 class Power:
@@ -154,13 +151,13 @@ def plan(
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
-    rows, planned = list_configurations(spec), spec.planned_trials()
-    design = find_design(spec, storage, effect=effect, sd=sd)
-    ended, cost = find_ended(spec, storage_url(storage)), None
+    rows, planned, url = list_configurations(spec), spec.planned_trials(), storage_url(storage)
+    design = find_design(spec, url, effect=effect, sd=sd)
+    ended, cost = find_ended(spec, url), None
     if measure and not spec.unknown_cost and any(trial.key not in ended for trial in planned):
         cost = estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=ended)
     if record:
-        design = record_design(design, spec, storage)
+        design = record_design(design, spec, url)
     return StudyPlan(
         spec.name,
         len(planned),
@@ -194,14 +191,15 @@ def find_ended(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:
 
 
 def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
-    """A row per configuration, by MTD: its main settings and those that are searched.
+    """A row per configuration, by MTD: the settings behind the MTD and those that are searched.
 
     A setting that the configuration's method lacks is None, and so is the MTD of a method without
     one. Empty for a sampled study, whose configurations are drawn while it runs.
     """
     from mtdlab.analysis.data.runs import mtd_value
+    from mtdlab.analysis.measures.trace import NOTATION
 
-    names = [name for name in dict.fromkeys((*MAIN_SETTINGS, *spec.search)) if name in spec.known]
+    names = [name for name in dict.fromkeys((*NOTATION, *spec.search)) if name in spec.known]
     rows = [
         {"mtd": mtd_value(each["mtd"])} | {name: each.get(name) for name in names}
         for each in spec.configurations().values()
@@ -237,17 +235,14 @@ def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [text] if text else []
 
 
-def find_design(
-    spec: "StudySpec", storage: str | None, *, effect: float, sd: float | None
-) -> Design:
+def find_design(spec: "StudySpec", url: str, *, effect: float, sd: float | None) -> Design:
     """A study's design, with its specification as one that is not recorded."""
     from mtdlab.analysis.inference.looks import boundaries_at
     from mtdlab.config.study import plan_of, sha256_of
-    from mtdlab.store.urls import storage_url
 
     plan = plan_of(spec)
     nominal = boundaries_at(spec.looks, spec.alpha).nominal.tolist()
-    power = _power(spec, storage_url(storage), effect, sd, nominal)
+    power = _power(spec, url, effect, sd, nominal)
     looks = [Look(*look) for look in zip(spec.looks, nominal, strict=True)]
     asked = plan.get("questions") or [spec.planned_question().asked.write()]
     specified = Specification(
@@ -259,14 +254,13 @@ def find_design(
     return Design(power, looks, specified)
 
 
-def record_design(design: Design, spec: "StudySpec", storage: str | None) -> Design:
+def record_design(design: Design, spec: "StudySpec", url: str) -> Design:
     """The design with its specification recorded. Raises StorageError."""
     from mtdlab.config.study import plan_of
     from mtdlab.store.store import record_plan
-    from mtdlab.store.urls import storage_url
 
     specified = design.specification
-    started = record_plan(storage_url(storage), spec.name, plan_of(spec), specified.sha256)
+    started = record_plan(url, spec.name, plan_of(spec), specified.sha256)
     return replace(design, specification=replace(specified, trials_started=started))
 
 

@@ -75,10 +75,8 @@ def plan(
     from mtdlab.store.urls import storage_url
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
-    spec = read_begun(given)
-    design = find_design(spec, storage, effect=effect, sd=sd)
-    rows = list_configurations(spec)
-    url = storage_url(storage)
+    spec, url = read_begun(given), storage_url(storage)
+    design, rows = find_design(spec, url, effect=effect, sd=sd), list_configurations(spec)
     warnings, ended = warn_of_confounding(rows) + spec.warnings(), find_ended(spec, url)
     planned = {trial.key for trial in spec.planned_trials()}
     left = planned - ended.keys()
@@ -93,7 +91,7 @@ def plan(
     code = costs.exit_code if isinstance(costs, NoEstimate) else 0
     # what a sweep would refuse is not recorded
     if record and not code:
-        design = record_design(design, spec, storage)
+        design = record_design(design, spec, url)
     if as_json:
         fields = {"study": spec.name, "trials": len(planned), "remaining": len(left)}
         fields |= {"settings": rows, "warnings": warnings, "baseline": spec.baseline}

@@ -121,7 +121,7 @@ def show(
         overview = next(listed for listed in list_studies(url) if listed.name == study)
         is_over = overview.state in ("complete", "failed")
         resume = frames.invocation or ANY_SWEEP
-        following = list_next(overview, resume, study, url, is_over=is_over)
+        following = list_next(overview, resume, url, is_over=is_over)
         if as_json:
             print_json(_study_fields(frames, overview, model) | {"next": following})
             return
@@ -205,14 +205,12 @@ def find_model(study: "StudyOverview", folder: Path) -> tuple[str | None, str]:
     return None, f"not in {folder} on this machine: {saved}"
 
 
-def list_next(
-    study: "StudyOverview", resume: Invocation, name: str, url: str, *, is_over: bool
-) -> list[str]:
+def list_next(study: "StudyOverview", resume: Invocation, url: str, *, is_over: bool) -> list[str]:
     """The commands to go on with: resume a study; else run failed trials again, read its page."""
     if not is_over:
         return [str(resume)]
     retry = [str(resume.adding("retry-failed"))] if study.counts.get("FAIL") else []
-    return retry if study.best is None else [*retry, report_command(name, url)]
+    return retry if study.best is None else [*retry, report_command(study.name, url)]
 
 
 def report_command(study: str, url: str) -> str:

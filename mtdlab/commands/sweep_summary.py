@@ -98,4 +98,4 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
 
 def _next(result: SweepResult, invocation: Invocation) -> list[str]:
     is_over = result.exit_code <= 128
-    return list_next(result, invocation, result.name, result.storage, is_over=is_over)
+    return list_next(result, invocation, result.storage, is_over=is_over)

@@ -25,7 +25,7 @@ from mtdlab.config.search import (
 )
 from mtdlab.config.source import OF_PROGRAM, Source
 from mtdlab.config.study import StudySpec
-from mtdlab.config.study_file import StudyFile, point_at, unknown_setting
+from mtdlab.config.study_file import StudyFile, check_section, point_at, unknown_setting
 from mtdlab.errors import nearest
 from mtdlab.methods.registry import settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
@@ -231,10 +231,8 @@ def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: 
             source.add((BASELINE, name), "is that of the search; write it under trainer")
     if not source.is_correct(BASELINE):
         return
-    try:
-        kind(**given_to(kind, top.trainer) | given | {"method": method})
-    except ValidationError as error:
-        source.collect(point_at(source, (BASELINE,), kind, error))
+    values = given_to(kind, top.trainer) | given | {"method": method}
+    source.try_read(lambda: check_section(source, (BASELINE,), kind, values))
 
 
 READ_BY_TRIALS = (
