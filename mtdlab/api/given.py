@@ -10,6 +10,7 @@ from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.data_paths import find_study_file
 from mtdlab.errors import MtdlabError
+from mtdlab.methods.registry import find_method, method_names
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec, TrainerSettings
@@ -94,8 +95,6 @@ class Given:
 
     def _method(self) -> str | None:
         """The method that --objective names. Raises MtdlabError for one that brings no trainer."""
-        from mtdlab.methods.registry import find_method, method_names
-
         if self.objective is None or self.objective not in method_names():
             return None
         if not find_method(self.objective).brings_trainer:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from mtdlab import __version__
+from mtdlab.analysis.data.defaults import TABLE_SUFFIXES
 from mtdlab.errors import MtdlabError
+from mtdlab.settings.messages import is_study_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -92,7 +94,6 @@ def report(
     from pandas import DataFrame
 
     from mtdlab.analysis.data.cells import TableError
-    from mtdlab.analysis.data.defaults import TABLE_SUFFIXES
     from mtdlab.analysis.notebook import read_run_table
     from mtdlab.analysis.report import write_multi_study, write_report
 
@@ -143,8 +144,6 @@ def load_named(study: str, storage: str | None) -> "StudyFrames":
 
 def check_name(name: str | None, *, what: str = "--name", several: bool = False) -> None:
     """Raise MtdlabError for a name that no folder can have; over several studies it may have +."""
-    from mtdlab.settings.messages import is_study_name
-
     if name is not None and not is_study_name(name.replace("+", "-") if several else name):
         raise MtdlabError(
             f"{what} {name!r}: not a name that a folder can have; use letters, digits, dots and "

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, Overrides, StudySource, assign
+from mtdlab.settings import TrainerSettings
+from mtdlab.settings.tasks import score_of_selection
 from mtdlab.terminal import progress_bar, warn
 
 if TYPE_CHECKING:
     from mtdlab.evaluation.sts import Evaluation
-    from mtdlab.settings import TrainerSettings
     from mtdlab.sweep.run import SweepResult
 
 
@@ -84,13 +85,12 @@ def train(
     return run_once(given.settings(), None if out is None else Path(out))
 
 
-def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, Any]:
+def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, Any]:
     """Train one encoder and return its scores and MTD; saves the best checkpoint to `out`.
 
     Raises TrialError where training fails, MtdlabError where `out` is there and no saved model.
     """
     from mtdlab.analysis.data.runs import mtd_value
-    from mtdlab.settings.tasks import score_of_selection
     from mtdlab.training.export import check_model_folder, locked, save_model
     from mtdlab.training.inputs import load_inputs
     from mtdlab.training.loop import train

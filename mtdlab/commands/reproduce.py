@@ -7,7 +7,7 @@ import typer
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import in_fields, in_list, print_json, print_table
-from mtdlab.terminal import print_text
+from mtdlab.terminal import print_text, progress_bar
 
 if TYPE_CHECKING:
     from mtdlab.evaluation.sts import Evaluation
@@ -30,7 +30,6 @@ def reproduce(
     """
     from mtdlab.manage.reproduce import find_repeatable, run_again
     from mtdlab.store.urls import storage_url
-    from mtdlab.terminal import progress_bar
     from mtdlab.training.export import check_model_folder
     from mtdlab.trial.signals import stop_on_signals
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from mtdlab.commands import options as opt
+from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
 
@@ -19,7 +20,6 @@ def delete(
 
     The folders of its model and its page are kept. Refused while a sweep runs it.
     """
-    from mtdlab.errors import MtdlabError
     from mtdlab.manage.exchange import delete_study
     from mtdlab.store.urls import mask, storage_url
 
