@@ -129,9 +129,8 @@ def unknown_key(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecE
     if model is StudyFile and len(where) > 1:
         section: type[BaseModel] = UntilSection if where[0] == "until" else VerdictSection
         return source.unknown(where, section.model_fields)
-    others = methods_with(key)
     # seed is a setting of the trainer, and at the top of a file it is seeds
-    if model is StudyFile and others and f"{key}s" not in model.model_fields:
+    if model is StudyFile and methods_with(key) and f"{key}s" not in model.model_fields:
         return source.error(where, f"unknown key; did you mean trainer.{key}?")
     if issubclass(model, TrainerSettings):
         return unknown_setting(source, where, model.model_fields)
