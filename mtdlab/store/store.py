@@ -364,11 +364,8 @@ def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> i
         if not begun:
             session.execute(delete(PlanRow).where(mine))
         rows = session.scalars(select(PlanRow).where(mine).order_by(PlanRow.position)).all()
-        if not rows or rows[-1].sha256 != sha256:
-            rows = [
-                PlanRow(
-                    study=study, position=len(rows), trials=begun, plan=dict(plan), sha256=sha256
-                )
-            ]
-            session.add_all(rows)
-        return rows[-1].trials
+        if rows and rows[-1].sha256 == sha256:
+            return rows[-1].trials
+        added = {"position": len(rows), "trials": begun, "plan": dict(plan), "sha256": sha256}
+        session.add(PlanRow(study=study, **added))
+        return begun
