@@ -151,11 +151,9 @@ def load_frames(
         chosen = curves(trials, settings) if callable(curves) else curves
         wanted = literal(chosen) if isinstance(chosen, bool) else TrialRow.number.in_(list(chosen))
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
-        complete = [
-            number
-            for frame in (trials, *([] if baseline is None else [baseline.trials]))
-            for number in frame.loc[frame["state"] == "COMPLETE", "number"].tolist()
-        ]
+        parts = [trials] if baseline is None else [trials, baseline.trials]
+        ran = pd.concat([part[["number", "state"]] for part in parts])
+        complete = ran.loc[ran["state"] == "COMPLETE", "number"].tolist()
         read_items = partial(load_items, url, row.id, complete)
         items = select(ItemsRow.digest).where(ItemsRow.study_id == row.id).limit(1)
         return StudyFrames(

@@ -229,10 +229,8 @@ def repair_copy(session: Session, study: StudyRow) -> int:
     # Optuna numbers by count: a later trial may have the number of an earlier one
     first = select(func.min(TRIALS.c.trial_id)).where(TRIALS.c.study_id == copy)
     later = TRIALS.c.trial_id.not_in(first.group_by(TRIALS.c.number))
-    doubled = session.scalars(
-        select(TRIALS.c.trial_id).where(TRIALS.c.study_id == copy, later)
-    ).all()
-    _delete_trials(session, doubled)
+    again = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == copy, later)
+    _delete_trials(session, doubled := session.scalars(again).all())
     differing, foreign = find_differing(session, study, copy), find_foreign(session, study, copy)
     for start in range(0, len(differing), _AT_ONCE):
         write_trials(session, study, differing[start : start + _AT_ONCE])
