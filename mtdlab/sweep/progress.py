@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import Any, Self, TextIO
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,15 +17,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.settings import Setting
 from mtdlab.settings.roles import SEARCH, SEARCH_NUISANCE
 from mtdlab.store import FinishedTrial
+from mtdlab.store.progress import Progress as StudyProgress
+from mtdlab.store.tables import LookRow
 from mtdlab.terminal import print_text, printable
-
-if TYPE_CHECKING:
-    from mtdlab.settings import Setting
-    from mtdlab.store.progress import Progress as StudyProgress
-    from mtdlab.store.tables import LookRow
-
 
 WIDTH = 100
 """The most columns of a trial's line; longer ones are cut."""
@@ -34,7 +31,7 @@ LEAST_PARAMETERS = 16
 
 
 def describe(
-    parameters: Mapping[str, Any], known: "Mapping[str, Setting]", role: str = SEARCH
+    parameters: Mapping[str, Any], known: Mapping[str, Setting], role: str = SEARCH
 ) -> str:
     """A trial's searched parameters in one line, by their symbols: `η=0.985 K/N=8`.
 
@@ -54,7 +51,7 @@ def describe(
 def line(
     trial: FinishedTrial,
     select_by: str,
-    known: "Mapping[str, Setting]",
+    known: Mapping[str, Setting],
     head: str = "",
     tail: str = "",
 ) -> str:
@@ -84,7 +81,7 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def describe_look(look: "LookRow", looks: int) -> str:
+def describe_look(look: LookRow, looks: int) -> str:
     """A look in one line."""
     p_value = "no test" if look.p_value is None else f"p {look.p_value:.2g}"
     ends = {
@@ -133,7 +130,7 @@ class SweepTally:
     finished: int
     jobs: int
     select_by: str
-    known: "Mapping[str, Setting]" = field(default_factory=dict)
+    known: Mapping[str, Setting] = field(default_factory=dict)
     best: float | None = None
     seconds: list[float] = field(default_factory=list)
     running: list[tuple[float, float]] = field(default_factory=list)
@@ -217,7 +214,7 @@ class Display(ExitStack):
             tail = f"; {summary}" if summary else ""
         self.message(line(trial, self.tally.select_by, self.tally.known, head, tail))
 
-    def update(self, now_read: "StudyProgress") -> None:
+    def update(self, now_read: StudyProgress) -> None:
         """Update the bars: one for each running trial, whichever process it runs in."""
         running = {trial.id: trial for trial in now_read.running if trial.settings is not None}
         # looks add trials, and fewer workers run at the end
