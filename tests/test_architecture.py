@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -124,3 +125,100 @@ def test_no_two_classes_have_one_name() -> None:
     ]
     assert len(names) > 100
     assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+DECIDED = {"topic", "outcome", "label"}
+WORDS = {"kind", "verdict"}
+JUDGED = {"answer", "judged", "question", "best", "verdict"}
+
+
+def test_only_questions_branch_on_what_a_question_is_or_has_decided() -> None:
+    """Other modules ask a question; a kind of question is added without a change to them."""
+    files = [*(ROOT / "analysis").rglob("*.py"), *(ROOT / "mtdlab").rglob("*.py")]
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
+    constants = {name for tree in trees.values() for name in constants_of(tree)}
+    assert "METHOD" in constants
+    for path, tree in trees.items():
+        if "questions" not in path.relative_to(ROOT).parts:
+            assert [*find_branches(tree, constants)] == [], path
+
+
+def test_branches_on_what_is_decided_are_found() -> None:
+    for line in (
+        "answer.topic == 'methods'",
+        "'shown' != context.answer.outcome.value",
+        "question.label in ('flat', 'peaked')",
+        "answer.outcome is Outcome.SHOWN",
+        "verdict.verdict == 'flat'",
+        "study.verdict().kind == 'separated'",
+        "str(context.best.judged.kind) in TRENDS",
+        "answer.verdict.verdict in names.TRENDS",
+        "{'rising': 1} and found.topic not in [OF_MTD]",
+        "match answer.outcome:\n    case 'shown': pass",
+        "match answer.kind, 1:\n    case TRENDS.RISING, _: pass",
+    ):
+        assert len([*find_branches(ast.parse(line), {"TRENDS", "OF_MTD"})]) == 1, line
+
+
+def test_other_comparisons_are_no_branches() -> None:
+    for line in (
+        "answer.topic is None",
+        "status.kind == 'running'",
+        "values.dtype.kind in 'iuf'",
+        "verdict.levels > 1",
+        "self.verdict == 'flat'",
+        "answer.outcome.is_decided",
+        "match shape:\n    case 'flat': pass",
+    ):
+        assert not [*find_branches(ast.parse(line), {"TRENDS"})], line
+    found = set(
+        constants_of(ast.parse("A = 'a'\nB: tuple = ('b', 1)\nC = {'c': 1}\nd, E = f(), 1"))
+    )
+    assert found == {"A", "B", "C"}
+
+
+def constants_of(tree: ast.Module) -> Iterator[str]:
+    """The names of a module that hold a string, or several."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and holds_text(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def holds_text(node: ast.AST, constants: Collection[str] = ()) -> bool:
+    """Whether an expression is a string, a constant that holds one, or a collection of such."""
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return any(holds_text(part, constants) for part in node.elts)
+    if isinstance(node, ast.Dict):
+        return any(holds_text(part, constants) for part in (*node.keys, *node.values) if part)
+    if isinstance(node, ast.Attribute):
+        return node.attr.isupper()
+    if isinstance(node, ast.Name):
+        return node.id in constants
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def is_decision(node: ast.AST) -> bool:
+    """Whether a node is an attribute that says which question is asked, or what is decided."""
+    if not isinstance(node, ast.Attribute):
+        return False
+    owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+    name = getattr(owner, "attr", getattr(owner, "id", ""))
+    return node.attr in DECIDED or (node.attr in WORDS and name in JUDGED)
+
+
+def find_branches(tree: ast.AST, constants: Collection[str]) -> Iterator[str]:
+    """The comparisons and matches of what a question is, or has decided, with text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            with_text = any(holds_text(side, constants) for side in sides)
+        elif isinstance(node, ast.Match):
+            sides = [node.subject]
+            patterns = [part for case in node.cases for part in ast.walk(case.pattern)]
+            values = [part.value for part in patterns if isinstance(part, ast.MatchValue)]
+            with_text = any(holds_text(value, constants) for value in values)
+        else:
+            continue
+        if with_text and any(is_decision(part) for side in sides for part in ast.walk(side)):
+            yield f"{node.lineno}: {ast.unparse(sides[0])}"
