@@ -11,7 +11,7 @@ from mtdlab.analysis.questions.next_steps import NextStep
 from mtdlab.analysis.questions.wording import describe_interval, join_sentences
 
 
-class Outcome(Enum):
+class QuestionOutcome(Enum):
     """What is decided of a question."""
 
     OPEN = "open"
@@ -23,7 +23,7 @@ class Outcome(Enum):
     @property
     def is_decided(self) -> bool:
         """Whether anything is shown."""
-        return self not in (Outcome.OPEN, Outcome.NOT_TESTED)
+        return self not in (QuestionOutcome.OPEN, QuestionOutcome.NOT_TESTED)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Answer:
 
     heading: str
     certainty: str
-    outcome: Outcome
+    outcome: QuestionOutcome
     judged: Judgement
     topic: object = None
     family: str = ""

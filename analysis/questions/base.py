@@ -10,7 +10,7 @@ import pandas as pd
 from mtdlab.analysis.data.questions import Declared, PlannedQuestion
 from mtdlab.analysis.inference.power import Needed, PlannedDesign
 from mtdlab.analysis.inference.verdict import Judgement
-from mtdlab.analysis.questions.answer import Answer, Outcome
+from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.next_steps import NextStep, choose_by_cost, run_best, run_more_seeds
 from mtdlab.analysis.questions.results import Basis, StudyResults
 
@@ -50,7 +50,7 @@ class Question(ABC):
 
     @property
     @abstractmethod
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QuestionOutcome:
         """What is decided."""
 
     @property
@@ -109,11 +109,11 @@ class Question(ABC):
 
     def decide(self, *, is_last: bool) -> Decision:
         """Whether a study that adds seeds until this is decided ends at a look."""
-        if self.outcome is Outcome.NOT_TESTED:
+        if self.outcome is QuestionOutcome.NOT_TESTED:
             return "no scores"
-        if self.outcome is Outcome.OPEN:
+        if self.outcome is QuestionOutcome.OPEN:
             return "max_seeds" if is_last else "continue"
-        return "equivalent" if self.outcome is Outcome.EQUIVALENT else "decided"
+        return "equivalent" if self.outcome is QuestionOutcome.EQUIVALENT else "decided"
 
     def find_leading(self) -> frozenset[int]:
         """The numbers of the trials whose configurations get the next seeds first."""
@@ -129,7 +129,7 @@ class Question(ABC):
     def find_next_step(self) -> NextStep:
         """What to do next where the study is over."""
         study = self.results.study
-        if self.outcome is Outcome.EQUIVALENT:
+        if self.outcome is QuestionOutcome.EQUIVALENT:
             return choose_by_cost(study)
         if self.shows_best:
             return run_best(study)

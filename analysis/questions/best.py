@@ -25,7 +25,7 @@ from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.looks import LEADING_LEVEL, lead
 from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.power import Needed, PlannedDesign, need_for_verdict
-from mtdlab.analysis.questions.answer import Answer, Difference, Outcome
+from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.effect import describe_effect, describe_effects
 from mtdlab.analysis.questions.results import StudyResults, at_defaults, highest_run
@@ -119,12 +119,12 @@ class BestQuestion(Question):
         return rank(self.table).drop_duplicates(METHOD, ignore_index=True)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QuestionOutcome:
         if len(self.judged.ranked) < 2:
-            return Outcome.NOT_TESTED
+            return QuestionOutcome.NOT_TESTED
         if self.judged.is_separated:
-            return Outcome.SHOWN
-        return Outcome.EQUIVALENT if self.judged.is_equivalent else Outcome.OPEN
+            return QuestionOutcome.SHOWN
+        return QuestionOutcome.EQUIVALENT if self.judged.is_equivalent else QuestionOutcome.OPEN
 
     @property
     def family(self) -> str:

@@ -14,7 +14,7 @@ from mtdlab.analysis.data.questions import PlannedQuestion, list_conditions
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.power import PlannedDesign
 from mtdlab.analysis.inference.verdict import Verdict
-from mtdlab.analysis.questions.answer import Answer, Outcome
+from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.results import Basis, StudyResults, highest_run
 from mtdlab.analysis.questions.shape import ShapeQuestion
@@ -48,14 +48,14 @@ class ConditionsQuestion(Question):
         return self.pooled.judged
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QuestionOutcome:
         verdicts = [condition.verdict for condition in self.conditions]
         if not verdicts or all(verdict.seeds < 2 for verdict in verdicts):
-            return Outcome.NOT_TESTED
+            return QuestionOutcome.NOT_TESTED
         if any(verdict.is_open for verdict in verdicts):
-            return Outcome.OPEN
+            return QuestionOutcome.OPEN
         flat = all(verdict.is_flat for verdict in verdicts)
-        return Outcome.EQUIVALENT if flat else Outcome.SHOWN
+        return QuestionOutcome.EQUIVALENT if flat else QuestionOutcome.SHOWN
 
     @property
     def family(self) -> str:

@@ -11,7 +11,7 @@ from mtdlab.analysis.data.questions import Declared
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.differences import judge_differences
 from mtdlab.analysis.measures import Floats
-from mtdlab.analysis.questions.answer import Answer, Outcome
+from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
 from mtdlab.analysis.questions.wording import clean, describe_points, join_sentences, join_words
 
@@ -88,21 +88,21 @@ class ContrastQuestion(DifferencesQuestion):
         return int(np.argmin(np.abs([size.mean for size in self.judged.sizes])))
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QuestionOutcome:
         if self.judged.are_positive:
-            return Outcome.SHOWN
+            return QuestionOutcome.SHOWN
         if self.judged.are_negative:
-            return Outcome.OPPOSITE
+            return QuestionOutcome.OPPOSITE
         outcome = super().outcome
-        return Outcome.OPEN if outcome is Outcome.SHOWN else outcome
+        return QuestionOutcome.OPEN if outcome is QuestionOutcome.SHOWN else outcome
 
     @cached_property
     def answer(self) -> Answer:
         first, second = _name_values(self.asked)
         found = {
-            Outcome.SHOWN: f"{first} scores more than {second}",
-            Outcome.OPPOSITE: f"{first} scores less than {second}",
-            Outcome.EQUIVALENT: f"{first} and {second} make no difference",
+            QuestionOutcome.SHOWN: f"{first} scores more than {second}",
+            QuestionOutcome.OPPOSITE: f"{first} scores less than {second}",
+            QuestionOutcome.EQUIVALENT: f"{first} and {second} make no difference",
         }
         open_ = f"No difference of {first} and {second} is shown"
         if self.dependence:

@@ -19,7 +19,7 @@ from mtdlab.analysis.inference.differences import Differences, judge_differences
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.power import Needed, PlannedDesign, need_for_differences
 from mtdlab.analysis.measures import Floats
-from mtdlab.analysis.questions.answer import Answer, Difference, Outcome
+from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.next_steps import NextStep, confirm_command, new_seeds, step
 from mtdlab.analysis.questions.results import highest_run
@@ -110,12 +110,12 @@ class DifferencesQuestion(Question):
         )
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QuestionOutcome:
         if self.obstacle:
-            return Outcome.NOT_TESTED
+            return QuestionOutcome.NOT_TESTED
         if self.judged.is_different:
-            return Outcome.SHOWN
-        return Outcome.EQUIVALENT if self.judged.is_equivalent else Outcome.OPEN
+            return QuestionOutcome.SHOWN
+        return QuestionOutcome.EQUIVALENT if self.judged.is_equivalent else QuestionOutcome.OPEN
 
     @property
     def family(self) -> str:
@@ -123,7 +123,7 @@ class DifferencesQuestion(Question):
 
     @property
     def need(self) -> Needed | None:
-        if self.outcome is not Outcome.OPEN:
+        if self.outcome is not QuestionOutcome.OPEN:
             return None
         table, rows = self.factors.table, self.family_of_differences.rows
         return need_for_differences(table, self.factors.covariance, rows, self.judged)
@@ -171,7 +171,7 @@ class DifferencesQuestion(Question):
         return int(runs["number"].to_numpy()[int(means.argmax())])
 
     def find_next_step(self) -> NextStep:
-        if self.outcome not in (Outcome.SHOWN, Outcome.OPPOSITE):
+        if self.outcome not in (QuestionOutcome.SHOWN, QuestionOutcome.OPPOSITE):
             return super().find_next_step()
         study = self.results.study
         text = f"Run the best configuration and its counterpart {new_seeds(study)}"

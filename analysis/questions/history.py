@@ -13,7 +13,7 @@ from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.runs import completed_runs, format_mtd
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import Verdict
-from mtdlab.analysis.questions.answer import Answer, Outcome
+from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.results import StudyResults, highest_run
 from mtdlab.analysis.questions.shape import ShapeQuestion
@@ -57,9 +57,9 @@ class HistoryQuestion(Question):
         return self.shape.choose_candidates()
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QuestionOutcome:
         """A range and a correlation are described, and not tested."""
-        return Outcome.NOT_TESTED
+        return QuestionOutcome.NOT_TESTED
 
     @cached_property
     def answer(self) -> Answer:

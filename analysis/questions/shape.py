@@ -30,7 +30,7 @@ from mtdlab.analysis.inference.pairing import LevelScores, level_scores
 from mtdlab.analysis.inference.power import Needed, PlannedDesign, design_levels, need_for_verdict
 from mtdlab.analysis.inference.verdict import Verdict, judge_levels
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.questions.answer import Answer, Difference, Outcome
+from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Decision, Question
 from mtdlab.analysis.questions.next_steps import NextStep, confirm_command, new_seeds, step
 from mtdlab.analysis.questions.results import at_defaults, highest_run
@@ -80,12 +80,12 @@ class ShapeQuestion(Question):
         return state_shape(verdict, self.scores.runs)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QuestionOutcome:
         if find_obstacle(self.judged):
-            return Outcome.NOT_TESTED
+            return QuestionOutcome.NOT_TESTED
         if self.judged.is_flat:
-            return Outcome.EQUIVALENT
-        return Outcome.OPEN if self.judged.is_open else Outcome.SHOWN
+            return QuestionOutcome.EQUIVALENT
+        return QuestionOutcome.OPEN if self.judged.is_open else QuestionOutcome.SHOWN
 
     @property
     def family(self) -> str:
@@ -93,7 +93,7 @@ class ShapeQuestion(Question):
 
     @property
     def shows_best(self) -> bool:
-        return self.outcome is Outcome.SHOWN
+        return self.outcome is QuestionOutcome.SHOWN
 
     @property
     def need(self) -> Needed | None:

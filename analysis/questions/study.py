@@ -11,7 +11,7 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.questions import ANY, METHOD, MTD, Declared, derive
 from mtdlab.analysis.data.runs import CONDITIONS
 from mtdlab.analysis.inference.best import with_methods
-from mtdlab.analysis.questions.answer import Answer, Outcome, list_numbers
+from mtdlab.analysis.questions.answer import Answer, QuestionOutcome, list_numbers
 from mtdlab.analysis.questions.base import Decision, Question
 from mtdlab.analysis.questions.best import BestQuestion
 from mtdlab.analysis.questions.effect import describe_interactions
@@ -117,9 +117,9 @@ def _answer_without_runs(results: StudyResults) -> Answer:
     states, judged = results.trials["state"], results.once(find_shape).judged
     if len(states) and (states == "FAIL").all():
         failed = f"All {format_count(len(states), 'trial')} failed"
-        return Answer(failed, "Nothing to compare.", Outcome.NOT_TESTED, judged)
+        return Answer(failed, "Nothing to compare.", QuestionOutcome.NOT_TESTED, judged)
     why = "No trial is complete with a score."
-    return Answer("No result yet", why, Outcome.NOT_TESTED, judged)
+    return Answer("No result yet", why, QuestionOutcome.NOT_TESTED, judged)
 
 
 def describe_error_rates(results: StudyResults) -> str:

@@ -11,7 +11,7 @@ from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.verdict import Judgement
-from mtdlab.analysis.questions.answer import Answer, Difference, Outcome
+from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.next_steps import NextStep, command_on, new_seeds, step
 from mtdlab.analysis.questions.shape import ShapeQuestion
@@ -57,11 +57,15 @@ class SufficiencyQuestion(Question):
         return ShapeQuestion(self.results, self.asked, self.basis)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QuestionOutcome:
         """Opposite where it is rejected; that it is not rejected shows nothing."""
         if self.info.answer == "cannot be tested":
-            return Outcome.NOT_TESTED
-        return Outcome.OPPOSITE if self.info.p_value <= self.basis.alpha else Outcome.OPEN
+            return QuestionOutcome.NOT_TESTED
+        return (
+            QuestionOutcome.OPPOSITE
+            if self.info.p_value <= self.basis.alpha
+            else QuestionOutcome.OPEN
+        )
 
     @property
     def family(self) -> str:
@@ -70,7 +74,7 @@ class SufficiencyQuestion(Question):
     @cached_property
     def answer(self) -> Answer:
         heading, certainty = "MTD alone does not determine the score", self._describe_basis()
-        if self.outcome is not Outcome.OPPOSITE:
+        if self.outcome is not QuestionOutcome.OPPOSITE:
             heading, *rest = describe_sufficiency(self.info)
             heading, certainty = heading.removesuffix("."), join_sentences(*rest)
         return self.reply(
@@ -96,7 +100,7 @@ class SufficiencyQuestion(Question):
 
         Where sufficiency is rejected, that comes first: the shape is one of these divisions.
         """
-        if self.outcome is Outcome.OPPOSITE:
+        if self.outcome is QuestionOutcome.OPPOSITE:
             of_levels = answer.effect.sentence if answer.effect else ""
             return replace(
                 answer,
@@ -108,7 +112,7 @@ class SufficiencyQuestion(Question):
                 suggest=self.find_next_step,
                 stated="",
             )
-        if self.outcome is Outcome.OPEN:
+        if self.outcome is QuestionOutcome.OPEN:
             p_value = format_p(self.info.p_value)
             more = f"That MTD alone determines the score is not rejected ({p_value})."
             return replace(answer, certainty=f"{answer.certainty} {more}")
@@ -118,7 +122,7 @@ class SufficiencyQuestion(Question):
         return self.shape.choose_candidates()
 
     def find_next_step(self) -> NextStep:
-        if self.outcome is not Outcome.OPPOSITE:
+        if self.outcome is not QuestionOutcome.OPPOSITE:
             return super().find_next_step()
         text = (
             "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"

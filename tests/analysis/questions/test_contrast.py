@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from mtdlab.analysis.data.questions import Declared, PlannedQuestion, QuestionError
-from mtdlab.analysis.questions.answer import Outcome
+from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.contrast import ContrastQuestion
 from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.study import find_answer, find_main, list_fields
@@ -43,7 +43,7 @@ def test_it_is_the_paired_difference_averaged_over_the_other_settings(ask: Ask) 
     paired = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
     assert size.high - size.low >= 0.99 * (paired.high - paired.low)
     assert size.high - size.low < 3 * (paired.high - paired.low)
-    assert (question.outcome, question.judged.seeds) == (Outcome.SHOWN, 6)
+    assert (question.outcome, question.judged.seeds) == (QuestionOutcome.SHOWN, 6)
     assert question.answer.heading == "slice new scores more than old"
     assert question.answer.certainty.endswith(
         "Averaged over width and branch, on which the difference is not shown to depend."
@@ -55,7 +55,7 @@ def test_the_order_of_the_values_is_the_direction_of_the_claim(ask: Ask) -> None
     runs = make_runs(aged)
     forward = contrast_of(ask(runs, {"contrast": OLD_OR_NEW}))
     back = contrast_of(ask(runs, {"contrast": {"slice": ["old", "new"]}}))
-    assert back.outcome is Outcome.OPPOSITE
+    assert back.outcome is QuestionOutcome.OPPOSITE
     assert back.answer.heading == "slice old scores less than new"
     [one], [other] = forward.judged.sizes, back.judged.sizes
     assert (other.mean, other.low, other.high) == pytest.approx((-one.mean, -one.high, -one.low))
@@ -67,7 +67,7 @@ def test_within_holds_a_setting_and_leaves_the_rest_out(ask: Ask) -> None:
     online = contrast_of(ask(runs, held, alpha=0.01))
     [size] = online.judged.sizes
     assert size.mean == pytest.approx(by_seed(runs[runs["branch"] == "online"]).mean())
-    assert online.outcome in (Outcome.OPEN, Outcome.EQUIVALENT)
+    assert online.outcome in (QuestionOutcome.OPEN, QuestionOutcome.EQUIVALENT)
     assert ", with branch online" in online.sentence
     assert online.others == ["width"]
 
@@ -87,7 +87,7 @@ def test_it_is_stated_by_the_values_of_a_setting_on_which_it_depends(ask: Ask) -
     answer = question.answer
     assert answer.effect.text.endswith("at branch online")
     assert "slice new less old, at branch target: 8." in answer.certainty
-    assert answer.outcome is Outcome.SHOWN
+    assert answer.outcome is QuestionOutcome.SHOWN
 
 
 def test_differences_of_both_signs_are_no_difference_in_one_direction(ask: Ask) -> None:
@@ -96,14 +96,14 @@ def test_differences_of_both_signs_are_no_difference_in_one_direction(ask: Ask) 
     )
     question = contrast_of(ask(runs, {"contrast": OLD_OR_NEW}))
     assert abs(by_seed(runs).mean()) < 0.5
-    assert question.outcome is Outcome.OPEN
+    assert question.outcome is QuestionOutcome.OPEN
     assert question.answer.heading == "The difference of slice new and old depends on branch"
 
 
 def test_a_small_difference_with_little_noise_is_equivalent(ask: Ask) -> None:
     runs = make_runs(lambda *_: 40.0, noise=0.1)
     question = contrast_of(ask(runs, {"contrast": OLD_OR_NEW}, alpha=0.001))
-    assert question.outcome is Outcome.EQUIVALENT
+    assert question.outcome is QuestionOutcome.EQUIVALENT
     assert "Shown to be smaller than the margin of 0.5 points." in question.answer.certainty
     assert question.find_next_step().text.startswith("Choose by cost")
 
@@ -112,7 +112,7 @@ def test_values_without_a_seed_in_common_are_not_tested(ask: Ask) -> None:
     runs = make_runs(aged)
     apart = runs[(runs["seed"] < 3) == (runs["slice"] == "new")]
     question = contrast_of(ask(apart, {"contrast": OLD_OR_NEW}))
-    assert question.outcome is Outcome.NOT_TESTED
+    assert question.outcome is QuestionOutcome.NOT_TESTED
     assert question.answer.heading.startswith("Not tested: no two seeds were run")
     assert question.answer.effect is None
     assert question.decide(is_last=False) == "no scores"

@@ -3,7 +3,7 @@
 import pytest
 
 from mtdlab.analysis.data.questions import Declared, PlannedQuestion
-from mtdlab.analysis.questions.answer import Outcome
+from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.differences import DifferencesQuestion
 from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.study import find_main, kind_of
@@ -30,11 +30,14 @@ def test_of_three_values_the_largest_difference_is_stated_upwards(ask: Ask) -> N
 def test_no_effect_is_equivalence_or_open_never_shown(ask: Ask) -> None:
     quiet = question_of(ask(make_runs(lambda *_: 40.0, noise=0.1), {"effect": "width"}, alpha=0.01))
     assert (quiet.outcome, quiet.answer.heading) == (
-        Outcome.EQUIVALENT,
+        QuestionOutcome.EQUIVALENT,
         "width makes no difference",
     )
     loud = question_of(ask(make_runs(lambda *_: 40.0, noise=3.0), {"effect": "width"}, alpha=0.01))
-    assert (loud.outcome, loud.answer.heading) == (Outcome.OPEN, "No effect of width is shown")
+    assert (loud.outcome, loud.answer.heading) == (
+        QuestionOutcome.OPEN,
+        "No effect of width is shown",
+    )
 
 
 def test_an_interaction_is_a_difference_of_differences(ask: Ask) -> None:
@@ -47,12 +50,12 @@ def test_an_interaction_is_a_difference_of_differences(ask: Ask) -> None:
     )
     name = "slice new less slice old, more with branch online than with branch target"
     assert sizes[name].mean == pytest.approx(expected)
-    assert question.outcome is Outcome.SHOWN
+    assert question.outcome is QuestionOutcome.SHOWN
     assert question.answer.heading == "The effect of slice depends on branch"
     additive = make_runs(lambda part, width, _: 40 + 5 * (part == "new") + width)
     assert question_of(ask(additive, {"interaction": ["slice", "width"]}, alpha=0.01)).outcome in (
-        Outcome.OPEN,
-        Outcome.EQUIVALENT,
+        QuestionOutcome.OPEN,
+        QuestionOutcome.EQUIVALENT,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mtdlab.analysis.data.questions import Declared, QuestionError, derive
-from mtdlab.analysis.questions.answer import Outcome
+from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.study import (
     describe_error_rates,
     find_main,
@@ -165,6 +165,6 @@ def test_a_question_without_runs_is_not_answered(ask: Ask) -> None:
     failed = QUIET.assign(state="FAIL", score=float("nan"), reason="nan_loss")
     answer = find_answer(ask(failed, {"effect": "width"}))
     assert answer.heading == f"All {len(failed)} trials failed"
-    assert (answer.outcome, answer.number) == (Outcome.NOT_TESTED, None)
+    assert (answer.outcome, answer.number) == (QuestionOutcome.NOT_TESTED, None)
     empty = find_answer(ask(QUIET[:0], {"effect": "width"}))
     assert empty.heading == "No result yet"
