@@ -23,7 +23,7 @@ from mtdlab.analysis.report.page import TERMS
 from mtdlab.analysis.report.study_facts import describe_status, list_varied
 from mtdlab.analysis.report.topics import TOPICS, score
 from mtdlab.analysis.report.topics.base import LEAD_WIDTH, compose
-from mtdlab.analysis.report.topics.baseline import Beside, find_beside
+from mtdlab.analysis.report.topics.baseline import compare_baseline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,14 +98,9 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
     return tuple(filter(None, (*texts, describe_splits(context.study))))
 
 
-def find_baseline(context: StudyContext) -> Beside | None:
-    """The baseline compared with the configuration that a page recommends; None without one."""
-    return find_beside(context, context.answer.number)
-
-
 def list_rows(context: StudyContext) -> dict[str, str]:
     """What a study asks, varied and shows, as text by name; empty where there is nothing to say."""
-    study, beside = context.study, find_baseline(context)
+    study, baseline = context.study, compare_baseline(context)
     select_by = study.select_by or study.metric
     ranked = "" if select_by == study.metric else f"; {select_by} ranks the trials"
     return {
@@ -114,7 +109,7 @@ def list_rows(context: StudyContext) -> dict[str, str]:
         "varied": "; ".join(f"{name} {values}" for name, values in list_varied(study).items()),
         "score": f"{study.metric}, in points{ranked}",
         "finding": context.answer.verdict.sentence,
-        "baseline": beside.sentence.removeprefix("Baseline, ") if beside else "",
+        "baseline": baseline.sentence.removeprefix("Baseline, ") if baseline else "",
     }
 
 

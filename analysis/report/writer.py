@@ -21,12 +21,7 @@ from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.page import BasePage, Page, Section, Table, render
 from mtdlab.analysis.report.study_facts import describe_cost, list_fixed
-from mtdlab.analysis.report.summary import (
-    describe_methods,
-    find_baseline,
-    list_terms,
-    summarise_study,
-)
+from mtdlab.analysis.report.summary import describe_methods, list_terms, summarise_study
 from mtdlab.analysis.report.topics import TOPICS, Topic
 from mtdlab.analysis.report.topics.base import (
     Contents,
@@ -34,7 +29,7 @@ from mtdlab.analysis.report.topics.base import (
     choose_main_figure,
     render_figure,
 )
-from mtdlab.analysis.report.topics.baseline import Beside
+from mtdlab.analysis.report.topics.baseline import BaselineComparison, compare_baseline
 from mtdlab.analysis.report.warnings import list_warnings
 from mtdlab.analysis.statistics.sufficiency import Tested
 
@@ -147,7 +142,7 @@ class Report(Files):
         fields: the same for JSON.
         mtd_sufficient: the answer of `compute_sufficiency`; "cannot be tested" without its section.
         needed: of an inconclusive study: seeds or items for a verdict with 80 % power; else None.
-        baseline: the study's baseline beside its recommended configuration; None without one.
+        baseline: its baseline compared with the recommended configuration; None without one.
     """
 
     verdict: Judgement
@@ -155,7 +150,7 @@ class Report(Files):
     fields: Mapping[str, Any] = field(default_factory=dict)
     mtd_sufficient: Tested = "cannot be tested"
     needed: Needed | None = None
-    baseline: Beside | None = None
+    baseline: BaselineComparison | None = None
 
     def __repr__(self) -> str:
         return "\n".join([str(self.page), *self.summary])
@@ -294,13 +289,13 @@ def write_report(
         topics: the topics of the page, in their order.
     """
     context = StudyContext(study)
-    answer, beside = context.answer, find_baseline(context)
+    answer, baseline = context.answer, compare_baseline(context)
     summary = summarise_study(context)
     page = Page(
         name=clean(study.name),
         generated=generated,
         version=version,
-        headline=build_headline(context, beside.sentence if beside else ""),
+        headline=build_headline(context, baseline.sentence if baseline else ""),
         summary=() if answer.number is None else summary,
         commits=study.commits,
         limits=tuple(filter(None, (*list_warnings(context), describe_error_rates(context)))),
@@ -325,5 +320,5 @@ def write_report(
         fields=list_fields(context),
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
         needed=context.question.need if len(context.runs) else None,
-        baseline=beside,
+        baseline=baseline,
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.inference.level_means import LevelMeans
     from mtdlab.analysis.report import MultiStudyReport, Report
-    from mtdlab.analysis.report.topics.baseline import Beside
+    from mtdlab.analysis.report.topics.baseline import BaselineComparison
 
 PAUSE = 5.0
 """The least number of seconds between two readings with --watch."""
@@ -241,11 +241,12 @@ def _write_studies(
     if len(studies) == 1 and name is None:
         [frames] = studies
         own = write_pages(frames, out=out, generated=generated)
-        beside = [own.baseline.sentence] if own.baseline else []
+        baseline = [own.baseline.sentence] if own.baseline else []
         read = [f"{name}: {frames.table[name]}" for name in _MAPPING if name in frames.table]
         failed = frames.trials[frames.trials["state"] == "FAIL"]
         why = describe_failures(failed["number"], failed["reason"])
-        lines = [own.verdict.sentence, *beside, *(f"failed: {failure}" for failure in why), *read]
+        failures = (f"failed: {failure}" for failure in why)
+        lines = [own.verdict.sentence, *baseline, *failures, *read]
         fields = _page_fields(own) | _ranking(frames)
         return own.page, fields | ({"table": frames.table} if frames.table else {}), lines
     written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)
@@ -272,24 +273,24 @@ def _page_fields(written: "Report") -> dict[str, Any]:
     }
 
 
-def baseline_fields(beside: "Beside | None") -> dict[str, Any] | None:
+def baseline_fields(compared: "BaselineComparison | None") -> dict[str, Any] | None:
     """A study's baseline as it is printed with --json; None without one, or without a score.
 
     difference: the baseline less the configuration of a trial, in points; its interval holds for
     so many configurations at once.
     """
-    if beside is None or (comparison := beside.comparison) is None:
+    if compared is None or (against := compared.against) is None:
         return None
     return {
-        "name": beside.name,
-        "seeds": comparison.mean.seeds,
-        **vars(comparison.mean.estimate),
+        "name": compared.name,
+        "seeds": against.mean.seeds,
+        **vars(against.mean.estimate),
         "difference": {
-            "trial": beside.best,
-            "seeds": beside.seeds,
-            **vars(beside.difference),
-            "configurations": comparison.compared,
-            "items": comparison.items,
+            "trial": compared.best,
+            "seeds": compared.seeds,
+            **vars(compared.difference),
+            "configurations": against.compared,
+            "items": against.items,
         },
     }
 

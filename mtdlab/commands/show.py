@@ -145,7 +145,7 @@ def show(
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
     from mtdlab.analysis.questions.study import list_fields
     from mtdlab.analysis.report.context import StudyContext
-    from mtdlab.analysis.report.summary import find_baseline
+    from mtdlab.analysis.report.topics.baseline import compare_baseline
     from mtdlab.commands.report import baseline_fields
 
     context = StudyContext(frames)
@@ -155,7 +155,7 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
         "varied": _varied_values(frames),
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
         "verdict": list_fields(context),
-        "baseline": baseline_fields(find_baseline(context)),
+        "baseline": baseline_fields(compare_baseline(context)),
         "failed": failed[["trial", "reason", "reason_code"]].to_dict("records"),
         "model": find_model(study, model)[0],
     }

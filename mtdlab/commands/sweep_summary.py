@@ -16,28 +16,28 @@ from mtdlab.sweep.run import SweepResult
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from mtdlab.analysis.report.topics.baseline import Beside
+    from mtdlab.analysis.report.topics.baseline import BaselineComparison
 
 
 def print_result(
     result: SweepResult, spec: StudySpec, models: Path, invocation: Invocation, *, as_json: bool
 ) -> int:
     """Print the end of a sweep or worker, as lines or as JSON; returns its exit code."""
-    beside: Beside | None = None
+    baseline: BaselineComparison | None = None
     if spec.baseline is not None:
         # SciPy and pandas take a second, which other studies do without
         from mtdlab.analysis.report.context import StudyContext
-        from mtdlab.analysis.report.summary import find_baseline
+        from mtdlab.analysis.report.topics.baseline import compare_baseline
         from mtdlab.store.frames import load_frames
 
         frames = load_frames(result.name, result.storage, curves=False)
-        beside = find_baseline(StudyContext(frames))
+        baseline = compare_baseline(StudyContext(frames))
     if as_json:
-        own = {} if beside is None else {"baseline": baseline_fields(beside)}
+        own = {} if baseline is None else {"baseline": baseline_fields(baseline)}
         print_json(summary_fields(result, models, invocation) | own)
         return result.exit_code
-    if beside is not None:
-        print_text(wrap_text(beside.sentence))
+    if baseline is not None:
+        print_text(wrap_text(baseline.sentence))
     print_text("\n".join(summary_lines(result, models, invocation)))
     if result.look:
         print_text(describe_look(result.look, len(spec.looks)))

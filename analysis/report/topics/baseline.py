@@ -16,12 +16,12 @@ _MOST_LETTERS = 80
 
 
 @dataclass(frozen=True)
-class Beside:
+class BaselineComparison:
     """The comparison of a study's baseline with the recommended configuration.
 
     Attributes:
         name: the settings that the study file gives the baseline, as text.
-        comparison: `compare_with_baseline`; None where none of its trials has a score yet.
+        against: `compare_with_baseline`; None where none of its trials has a score yet.
         best: the number of a trial of the configuration that it is compared with; None without one.
         difference: the baseline less that configuration, in points; NaN where not known.
         seeds: those that the two share.
@@ -29,64 +29,63 @@ class Beside:
     """
 
     name: str
-    comparison: AgainstBaseline | None
+    against: AgainstBaseline | None
     best: int | None = None
     difference: Estimate = UNKNOWN
     seeds: int = 0
     sentence: str = ""
 
 
-def find_beside(context: StudyContext, best: int | None) -> Beside | None:
-    """The baseline compared with the configuration of trial `best`; None without a baseline."""
-    study, comparison = context.study, context.against_baseline
+def compare_baseline(context: StudyContext) -> BaselineComparison | None:
+    """The baseline compared with the configuration that a page recommends; None without one."""
+    study, against, best = context.study, context.against_baseline, context.answer.number
     if study.baseline is None:
         return None
-    beside = Beside(clean(name_baseline(study), most=_MOST_LETTERS), comparison, best)
-    row = None if comparison is None or best is None else comparison.find(study, best)
+    name = clean(name_baseline(study), most=_MOST_LETTERS)
+    compared = BaselineComparison(name, against, best)
+    row = None if against is None or best is None else against.find(study, best)
     if row is not None:
         size = Estimate(*row[list(DIFFERENCE)])
-        beside = replace(beside, difference=size, seeds=int(row["seeds"]))
-    return replace(beside, sentence=_describe(context, beside))
+        compared = replace(compared, difference=size, seeds=int(row["seeds"]))
+    return replace(compared, sentence=_describe(context, compared))
 
 
-def _describe(context: StudyContext, beside: Beside) -> str:
+def _describe(context: StudyContext, compared: BaselineComparison) -> str:
     """The difference with its interval, and the mean of the baseline."""
-    study, comparison, size = context.study, beside.comparison, beside.difference
-    head = f"Baseline, {beside.name}:"
-    if comparison is None:
+    study, against, size = context.study, compared.against, compared.difference
+    head = f"Baseline, {compared.name}:"
+    if against is None:
         failed = 0 if study.baseline is None else (study.baseline.trials["state"] == "FAIL").sum()
         why = f"; {format_count(int(failed), 'trial')} failed" if failed else ""
         return f"{head} no trial is complete with a score yet{why}."
-    mean = f"Its mean {clean(study.metric, most=40)} is {comparison.mean.estimate.mean:.2f}"
+    mean = f"Its mean {clean(study.metric, most=40)} is {against.mean.estimate.mean:.2f}"
     if math.isnan(size.mean):
         return f"{head} no seed in common with the configurations of the search. {mean}."
-    against = f"{size.mean:+.2f} points against the configuration with the highest mean"
+    text = f"{head} {size.mean:+.2f} points against the configuration with the highest mean"
     if math.isnan(size.low):
-        seeds = format_count(beside.seeds, "common seed")
-        return f"{head} {against} ({seeds}: no interval). {mean}."
+        return f"{text} ({format_count(compared.seeds, 'common seed')}: no interval). {mean}."
     interval = f"{PERCENT} CI {size.low:.2f} to {size.high:.2f}"
-    covered = f"{beside.seeds} seeds{describe_items(comparison.items)}"
-    text = f"{head} {against} ({interval}; {covered}"
-    if comparison.compared > 1:
-        text += f"; it holds for all {comparison.compared} configurations at once"
+    text += f" ({interval}; {compared.seeds} seeds{describe_items(against.items)}"
+    if against.compared > 1:
+        text += f"; it holds for all {against.compared} configurations at once"
     return f"{text}). {mean}."
 
 
 def build(context: StudyContext) -> Contents | None:
     """The differences, and the trials of the baseline."""
-    beside, comparison = context.study.baseline, context.against_baseline
-    if beside is None:
+    baseline, against = context.study.baseline, context.against_baseline
+    if baseline is None:
         return None
-    trials = beside.trials[["number", "seed", "state", "score", "wall_seconds", "reason"]]
+    trials = baseline.trials[["number", "seed", "state", "score", "wall_seconds", "reason"]]
     shown = trials if (trials["reason"] != "").any() else trials.drop(columns="reason")
     table, rule = pd.DataFrame(), ""
-    if comparison is not None:
-        table = comparison.table
-    if comparison is not None and comparison.compared:
+    if against is not None:
+        table = against.table
+    if against is not None and against.compared:
         rule = (
             "Differences are the baseline less the configuration, with seeds as blocks. Since the "
             "best configuration is chosen by the same scores, the intervals hold for all "
-            f"{format_count(comparison.compared, 'configuration')} at once (many-to-one "
+            f"{format_count(against.compared, 'configuration')} at once (many-to-one "
             "comparisons)."
         )
     return Contents(

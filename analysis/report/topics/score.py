@@ -201,8 +201,8 @@ def _study(context: StudyContext) -> Draw:
         else:
             figures.draw_component_axis(cells, ax)
         figures.draw_untraced(context.untraced_by_method, ax)
-        if (beside := context.against_baseline) is not None:
-            figures.draw_baseline(name_baseline(context.study), beside.mean.estimate, ax)
+        if (against := context.against_baseline) is not None:
+            figures.draw_baseline(name_baseline(context.study), against.mean.estimate, ax)
         if math.isfinite(untrained):
             figures.draw_untrained(untrained, ax)
         figures.add_legend(ax)

@@ -15,8 +15,8 @@ from mtdlab.analysis.data.stored_frames import from_parquet
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
-from mtdlab.analysis.report.summary import find_baseline
 from mtdlab.analysis.report.topics import baseline, score, trials
+from mtdlab.analysis.report.topics.baseline import compare_baseline
 from mtdlab.analysis.statistics.contrasts import compare_trials
 from tests.analysis.conftest import build_study, make_trials, report_of
 
@@ -52,7 +52,7 @@ def test_the_first_screen_states_the_difference_to_the_recommended_configuration
     table = pd.read_csv(tmp_path / "tables" / "baseline.csv")
     assert table["difference"].iloc[0] == pytest.approx(found.difference.mean)
     assert len(pd.read_csv(tmp_path / "tables" / "baseline_trials.csv")) == 3
-    again = find_baseline(StudyContext(study))
+    again = compare_baseline(StudyContext(study))
     assert again is not None
     assert again.sentence == found.sentence
 
@@ -78,7 +78,7 @@ def test_the_page_is_made_again_from_its_data(tmp_path: Path) -> None:
 def test_what_is_not_known_is_said(
     scores: dict[int, float], columns: dict[str, Any], sentence: str
 ) -> None:
-    found = find_baseline(StudyContext(beside(scores, **columns)))
+    found = compare_baseline(StudyContext(beside(scores, **columns)))
     assert found is not None
     assert sentence in found.sentence
     assert not np.isfinite(found.difference.low)
