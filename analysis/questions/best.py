@@ -173,8 +173,8 @@ class BestQuestion(Question):
         if not (budget := describe_budget(self.results.study)):
             return answer
         is_one = len(self.ranked) == len(self.table)
-        each = "" if is_one else ". Each method is at its best configuration"
-        certainty = f"Methods compared {budget}{each}. {answer.certainty}"
+        chosen = "" if is_one else ". Each method is at its best configuration"
+        certainty = f"Methods compared {budget}{chosen}. {answer.certainty}"
         return replace(answer, heading=f"At an equal budget, {answer.heading}", certainty=certainty)
 
     def _answer_of_one(self) -> Answer:

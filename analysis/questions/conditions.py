@@ -97,8 +97,8 @@ class ConditionsQuestion(Question):
     @property
     def p_value(self) -> float:
         """The largest of the conditions', adjusted for their number."""
-        verdicts = [condition.verdict for condition in self.conditions]
-        return min(1.0, len(verdicts) * max((each.p_shown for each in verdicts), default=math.nan))
+        values = [condition.verdict.p_shown for condition in self.conditions]
+        return min(1.0, len(values) * max(values, default=math.nan))
 
     @property
     def fields(self) -> Mapping[str, Any]:

@@ -106,6 +106,11 @@ class Section:
     group: str = "Results"
     folded: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing below its heading."""
+        return not (self.text or self.warnings or self.figures or self.tables)
+
 
 @dataclass(frozen=True)
 class Status:

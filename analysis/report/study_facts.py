@@ -33,9 +33,10 @@ def model_folder(study: StudyFrames) -> str:
 _MOST_REASONS = 3
 
 
-def _beside(study: StudyFrames) -> list[Baseline | NuisanceTrials]:
-    """What ran beside the search: the baseline and the choice of nuisance settings."""
-    return [each for each in (study.baseline, study.tuning) if each is not None]
+def _outside_search(study: StudyFrames) -> Mapping[str, Baseline | NuisanceTrials]:
+    """The trials outside the search, by what they are for: the baseline, the nuisance settings."""
+    roles = {"of the baseline": study.baseline, "that choose nuisance settings": study.tuning}
+    return {role: trials for role, trials in roles.items() if trials is not None}
 
 
 def trial_states(study: StudyFrames) -> pd.DataFrame:
@@ -44,13 +45,13 @@ def trial_states(study: StudyFrames) -> pd.DataFrame:
     The columns are state, reason, score and wall_seconds.
     """
     columns = ["state", "reason", "score", "wall_seconds"]
-    every = [study.trials, *(each.trials for each in _beside(study))]
+    every = [study.trials, *(group.trials for group in _outside_search(study).values())]
     return pd.concat([trials[columns] for trials in every], ignore_index=True)
 
 
 def planned_trials(study: StudyFrames) -> int:
     """How many trials are planned, those of baseline and choice too."""
-    return study.planned + sum(each.planned for each in _beside(study))
+    return study.planned + sum(group.planned for group in _outside_search(study).values())
 
 
 def describe_status(study: StudyFrames) -> Status:
@@ -70,9 +71,8 @@ def describe_status(study: StudyFrames) -> Status:
     parts = [f"{amount:,} {name}" for name, amount in others.items() if amount]
     if kind == "complete" and not failed:
         parts.append("none failed")
-    of = {"of the baseline": study.baseline, "that choose nuisance settings": study.tuning}
-    beside = [f"{each.planned:,} {what}" for what, each in of.items() if each is not None]
-    whole = format_count(planned, "trial") + (f" ({', '.join(beside)})" if beside else "")
+    outside = [f"{group.planned:,} {role}" for role, group in _outside_search(study).items()]
+    whole = format_count(planned, "trial") + (f" ({', '.join(outside)})" if outside else "")
     text = ", ".join([f"{done:,} of {whole} complete", *parts])
     retry = ""
     if failed and study.invocation.command == "sweep":

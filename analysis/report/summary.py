@@ -117,8 +117,8 @@ def draw_study(study: StudyFrames) -> "Figure":
     """The page's main figure, else the score against MTD. Raises ValueError without a score."""
     context = StudyContext(study)
     found = [topic.build(context) for topic in TOPICS if topic.answers_to(context.answer.topic)]
-    drawn = [drawing for each in found if each for drawing in each.figures.values() if drawing]
-    drawn += filter(None, [score.draw(context)])
+    drawings = [drawing for contents in found if contents for drawing in contents.figures.values()]
+    drawn = [*filter(None, [*drawings, score.draw(context)])]
     if not drawn:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
     with figures.figure_style(study.name):

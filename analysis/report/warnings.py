@@ -315,7 +315,7 @@ def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
         values = known[known[name] != ""]
         if values[name].nunique() > 1:
             groups = values.groupby(name)["mtd"]
-            levels = [f"{clean(str(value))} at {name_levels(each)}" for value, each in groups]
+            levels = [f"{clean(str(value))} at {name_levels(mtds)}" for value, mtds in groups]
             texts.append(f"{clean(str(name))} ({'; '.join(levels)})")
     if not texts:
         return ""

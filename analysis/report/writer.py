@@ -184,19 +184,17 @@ def write_page(
     built = [(topic, contents) for topic, contents in found if contents is not None]
     chosen = choose_main_figure(main, built)
     figure = render_figure(*chosen, note=note) if chosen else None
-    whole_sections = [
+    possible = (
         _build_section(topic, contents, note, figure.name if figure else "")
         for topic, contents in built
         if not contents.missing
-    ]
-    # what another section tells has no section, but its CSV files
-    sections = tuple(
-        each for each in whole_sections if each.text or each.warnings or each.figures or each.tables
     )
+    # what another section tells has no section, but its CSV files
+    sections = tuple(part for part in possible if not part.is_empty)
     missing = filter(None, (contents.missing for _, contents in built))
     whole = replace(page, figure=figure, sections=sections, limits=(*page.limits, *missing))
     whole = _lead_with_result(whole, main or ())
-    drawn = [*filter(None, [figure]), *(each for section in sections for each in section.figures)]
+    drawn = [*filter(None, [figure]), *(shown for part in sections for shown in part.figures)]
     csv = {
         f"tables/{name}.csv": to_csv(
             frame.assign(mtd=frame["mtd"].map(round_mtd)) if as_shown and "mtd" in frame else frame
@@ -213,9 +211,9 @@ def write_page(
         if table.csv
     }
     images = {
-        f"figures/{each.name}.{kind}": content
-        for each in drawn
-        for kind, content in each.files.items()
+        f"figures/{shown.name}.{kind}": content
+        for shown in drawn
+        for kind, content in shown.files.items()
     }
     html = {"index.html": render(whole).encode(errors="replace")}
     old = [

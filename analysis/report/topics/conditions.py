@@ -98,7 +98,10 @@ def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> D
     """A panel per condition, all with the same axes."""
     compared = [condition for condition in conditions if len(condition.paired) > 1]
     if not compared:
-        name, curves = context.score_label, {each.name: each.curve for each in conditions}
+        name, curves = (
+            context.score_label,
+            {condition.name: condition.curve for condition in conditions},
+        )
         return Drawing(
             "Score against MTD by condition",
             [("", lambda ax: figures.draw_conditions(curves, ax, name=name))],
@@ -162,21 +165,24 @@ def _build_batches(context: StudyContext) -> Contents | None:
     if len(groups) < 2 or all(runs["mtd"].nunique() < 2 for runs in groups.values()):
         return None
     named = [(_name_size(size), runs) for size, runs in groups.items()]
-    sizes = judge_conditions(context.study, named)
+    conditions = judge_conditions(context.study, named)
     curves, paired = (
         pd.concat(tables, keys=groups, names=["batch_size"])
         .reset_index("batch_size")
         .reset_index(drop=True)
-        for tables in ([each.curve for each in sizes], [each.paired for each in sizes])
+        for tables in (
+            [condition.curve for condition in conditions],
+            [condition.paired for condition in conditions],
+        )
     )
     caption = (
         f"Mean score by batch size and MTD with its {PERCENT} interval over "
         f"seeds{describe_covered(curves)}."
     )
     best = " ".join(
-        f"{each.name.capitalize()}: {each.verdict.verdict}, best at MTD "
-        f"{format_mtd(each.verdict.peak_mtd)}."
-        for each in sizes
+        f"{condition.name.capitalize()}: {condition.verdict.verdict}, best at MTD "
+        f"{format_mtd(condition.verdict.peak_mtd)}."
+        for condition in conditions
     )
     shown = curves.drop(columns="items")
     labels = describe_means(curves, context.traced, by=["batch_size", "mtd"])
@@ -185,8 +191,11 @@ def _build_batches(context: StudyContext) -> Contents | None:
         csv={"mtd_by_batch": curves},
         figures={"mtd_by_batch": drawing},
         text=(
-            *(f"{each.name.capitalize()}. {each.verdict.sentence}" for each in sizes),
-            _describe_shared_level(len(sizes)),
+            *(
+                f"{condition.name.capitalize()}. {condition.verdict.sentence}"
+                for condition in conditions
+            ),
+            _describe_shared_level(len(conditions)),
         ),
         tables=[make_table(shown, caption=caption, csv="mtd_by_batch", labels=context.labels)],
     )

@@ -283,7 +283,7 @@ def _build_published(context: StudyContext) -> Contents | None:
         alt=describe_curve(published, "The published mean is"),
     )
     comparisons = context.comparisons.values()
-    text = [describe_paper(each) for each in comparisons if is_curve(each, context)]
+    text = [describe_paper(found) for found in comparisons if is_curve(found, context)]
     return Contents(figures={"mtd_published": drawing}, text=text, folded=True)
 
 
