@@ -94,7 +94,7 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
             "split."
         )
     if study.tuning is not None:
-        yield _warn_of_tuning(study.tuning)
+        yield _warn_of_nuisance(study.tuning)
     if study.sampler in _ADAPTIVE_SAMPLERS:
         yield (
             f"An adaptive sampler ({study.sampler}) chose the settings. It tries more where scores "
@@ -111,13 +111,15 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
         )
 
 
-def _warn_of_tuning(tuning: NuisanceTrials) -> str:
+def _warn_of_nuisance(nuisance: NuisanceTrials) -> str:
     """How nuisance settings were chosen; first, how many values lie at an end of their range."""
-    table, setting = compare_nuisance_values(tuning), clean(" and ".join(tuning.names), most=60)
+    table, setting = compare_nuisance_values(nuisance), clean(" and ".join(nuisance.names), most=60)
     chosen = f"Each {setting} was chosen on dev data, with other seeds. "
     if ends := int(table["at_end"].sum()):
-        groups = format_count(table["group"].nunique(), "value" if tuning.per else "configuration")
-        groups += f" of {clean(' and '.join(tuning.per), most=60)}" if tuning.per else ""
+        groups = format_count(
+            table["group"].nunique(), "value" if nuisance.per else "configuration"
+        )
+        groups += f" of {clean(' and '.join(nuisance.per), most=60)}" if nuisance.per else ""
         chosen = (
             f"The chosen {setting} is the lowest or highest value tried for {ends} of {groups}. A "
             f"value beyond the range may suit {'it' if ends == 1 else 'them'} better. {chosen}"

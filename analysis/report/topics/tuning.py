@@ -9,31 +9,31 @@ from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.statistics.nuisance import compare_nuisance_values
 
 
-def _name_groups(context: StudyContext, tuning: NuisanceTrials) -> dict[str, str]:
-    varied = free_settings(tuning.trials, context.study.compared)
-    shown = [name for name in varied if not tuning.per or name in tuning.per]
-    first = tuning.trials.drop_duplicates("group")
+def _name_groups(context: StudyContext, nuisance: NuisanceTrials) -> dict[str, str]:
+    varied = free_settings(nuisance.trials, context.study.compared)
+    shown = [name for name in varied if not nuisance.per or name in nuisance.per]
+    first = nuisance.trials.drop_duplicates("group")
     names = name_table(context, first[["number", *shown]])
     return dict(zip(first["group"].astype("str"), names, strict=True))
 
 
 def build(context: StudyContext) -> Contents | None:
     """What was chosen by what; None without nuisance settings, and before a trial of them began."""
-    tuning = context.study.tuning
-    if tuning is None or not len(tuning.trials):
+    nuisance = context.study.tuning
+    if nuisance is None or not len(nuisance.trials):
         return None
-    table, names = compare_nuisance_values(tuning), _name_groups(context, tuning)
+    table, names = compare_nuisance_values(nuisance), _name_groups(context, nuisance)
     table["group"] = [names[group] for group in table["group"]]
-    settings = clean(" and ".join(tuning.names), most=80)
-    of = f"value of {' and '.join(tuning.per)}" if tuning.per else "configuration"
-    seeds = ", ".join(map(str, sorted(tuning.trials["seed"].unique())))
+    settings = clean(" and ".join(nuisance.names), most=80)
+    unit = f"value of {' and '.join(nuisance.per)}" if nuisance.per else "configuration"
+    seeds = ", ".join(map(str, sorted(nuisance.trials["seed"].unique())))
     score = f"mean {clean(context.study.select_by, most=40)}"
     shown = table.rename(
         columns={"group": "configuration", "mean": score, "difference_se": "its standard error"}
     )
     caption = f"The tried values of {settings}; a difference is to the highest mean."
     text = (
-        f"The value of {settings} was chosen for each {of} before the trials that the other "
+        f"The value of {settings} was chosen for each {unit} before the trials that the other "
         f"sections count: the one with the highest {score}, over seeds that only the choice "
         f"has ({seeds}). Differences between configurations are differences at their chosen "
         "values; other values, or a choice over more seeds, could change them.",
