@@ -66,11 +66,6 @@ class Judgement:
     over_looks: OverLooks | None = None
 
     @property
-    def kind(self) -> str:
-        """What is decided, as `verdict`."""
-        return self.verdict
-
-    @property
     def is_open(self) -> bool:
         """Whether nothing is decided."""
         return self.verdict == "inconclusive"

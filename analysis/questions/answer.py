@@ -97,11 +97,6 @@ class Answer:
         return self.outcome.is_decided and not self.is_doubted
 
     @property
-    def is_failed(self) -> bool:
-        """Whether no trial has a score."""
-        return self.number is None
-
-    @property
     def sentence(self) -> str:
         """The answer, the difference that it rests on, and its certainty."""
         effect = self.effect.sentence if self.effect else ""
