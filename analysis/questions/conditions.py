@@ -1,10 +1,8 @@
 """The question whether the optimum in MTD is the same at other learning rates and steps."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 
@@ -13,19 +11,15 @@ from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.questions import PlannedQuestion, list_conditions
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.power import PlannedDesign
-from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
-from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.results import Basis, StudyResults, highest_run
-from mtdlab.analysis.questions.shape import ShapeQuestion
+from mtdlab.analysis.questions.shape import QuestionOverShape, ShapeQuestion
 from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
 from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
 
 
-class ConditionsQuestion(Question):
+class ConditionsQuestion(QuestionOverShape):
     """Is the shape over MTD the same at each learning rate and number of steps?"""
-
-    is_over_mtd = True
 
     @property
     def sentence(self) -> str:
@@ -36,16 +30,6 @@ class ConditionsQuestion(Question):
     def conditions(self) -> tuple[Condition, ...]:
         """The verdict of each condition; they share the error rate."""
         return find_conditions(self.results, self.basis)
-
-    @cached_property
-    def pooled(self) -> ShapeQuestion:
-        """The question on the shape over all conditions together."""
-        return ShapeQuestion(self.results, self.asked, self.basis)
-
-    @property
-    def judged(self) -> Verdict:
-        """The numbers of all conditions together."""
-        return self.pooled.judged
 
     @property
     def outcome(self) -> QuestionOutcome:
@@ -99,13 +83,6 @@ class ConditionsQuestion(Question):
         """The largest of the conditions', adjusted for their number."""
         values = [condition.verdict.p_shown for condition in self.conditions]
         return min(1.0, len(values) * max(values, default=math.nan))
-
-    @property
-    def fields(self) -> Mapping[str, Any]:
-        return self.pooled.fields
-
-    def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
-        return self.pooled.choose_candidates()
 
 
 QUESTION = ConditionsQuestion

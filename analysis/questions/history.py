@@ -1,9 +1,7 @@
 """The question how long keys stay similar, as it was measured, beside MTD."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,11 +10,9 @@ from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.runs import completed_runs, format_mtd
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
-from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.results import StudyResults, highest_run
-from mtdlab.analysis.questions.shape import ShapeQuestion
+from mtdlab.analysis.questions.shape import QuestionOverShape
 from mtdlab.analysis.questions.wording import describe_interval
 from mtdlab.analysis.statistics.history import (
     compute_half_lives,
@@ -30,31 +26,12 @@ from mtdlab.analysis.statistics.history import (
 NAMES = {"half_life": "half-life", "mtd": "MTD"}
 
 
-class HistoryQuestion(Question):
+class HistoryQuestion(QuestionOverShape):
     """How does the measured half-life of keys go with MTD?"""
-
-    is_over_mtd = True
 
     @property
     def sentence(self) -> str:
         return "How does the measured half-life of keys go with MTD?"
-
-    @cached_property
-    def shape(self) -> ShapeQuestion:
-        """The question on the shape of the score over MTD."""
-        return ShapeQuestion(self.results, self.asked, self.basis)
-
-    @property
-    def judged(self) -> Verdict:
-        """The numbers of the shape of the score."""
-        return self.shape.judged
-
-    @property
-    def fields(self) -> Mapping[str, Any]:
-        return self.shape.fields
-
-    def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
-        return self.shape.choose_candidates()
 
     @property
     def outcome(self) -> QuestionOutcome:

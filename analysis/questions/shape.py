@@ -203,6 +203,28 @@ class ShapeQuestion(Question):
 QUESTION = ShapeQuestion
 
 
+class QuestionOverShape(Question):
+    """A question on MTD that has the numbers and the candidates of the shape of the score."""
+
+    is_over_mtd = True
+
+    @cached_property
+    def shape(self) -> ShapeQuestion:
+        """The question on the shape of the score over MTD, of all runs together."""
+        return ShapeQuestion(self.results, self.asked, self.basis)
+
+    @property
+    def judged(self) -> Verdict:
+        return self.shape.judged
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        return self.shape.fields
+
+    def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
+        return self.shape.choose_candidates()
+
+
 def list_shape(verdict: Verdict) -> Mapping[str, Any]:
     """The numbers of a shape for JSON; distances are in steps."""
     leads = [{"mtd": mtd_value(lead.mtd), **vars(lead.size)} for lead in verdict.leads]
