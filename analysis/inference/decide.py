@@ -215,7 +215,7 @@ def _find_runs(
     study: StudyFrames, candidate: str, baseline: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, str]]:
     """The runs of the candidate and of the baseline, and the names of baseline and candidate."""
-    runs = completed_runs(judged_trials(study, study.trials)[0])
+    runs = completed_runs(judged_trials(study)[0])
     if not len(runs):
         raise ValueError(f"{study.name} has no completed run with a score")
     keys = [key for key in (*study.compared, "mtd") if key in runs]

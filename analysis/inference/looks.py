@@ -194,7 +194,7 @@ def leading_levels(levels: Sequence[float], optimal: Sequence[float]) -> tuple[f
     return tuple(levels[index] for index in sorted(chosen))
 
 
-def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFrame, float]:
+def judged_trials(study: StudyFrames) -> tuple[pd.DataFrame, float]:
     """The trials that a study's verdict is computed from, and the significance level.
 
     For a study that adds seeds, the trials and the nominal level of its last look, since later runs
@@ -202,6 +202,9 @@ def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFram
     """
     if len(study.looks):
         last = study.looks.iloc[-1]
-        return trials[trials["number"].isin(last["trials"])], float(last["alpha"])
+        trials = study.trials[study.trials["number"].isin(last["trials"])]
+        return trials, float(last["alpha"])
     looks = planned_looks(study)
-    return trials, float(boundaries_at(looks, study.alpha).nominal[0]) if looks else study.alpha
+    return study.trials, float(
+        boundaries_at(looks, study.alpha).nominal[0]
+    ) if looks else study.alpha

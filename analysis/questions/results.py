@@ -45,19 +45,9 @@ class Basis:
         return trials if self.numbers is None else trials[trials["number"].isin(self.numbers)]
 
 
-def basis_of(study: StudyFrames) -> Basis:
-    """The basis of a study's main question.
-
-    Of a study that adds seeds it is that of the last look, since later trials are of the next one.
-    """
-    trials, alpha = judged_trials(study, study.trials)
-    numbers = frozenset(trials["number"].tolist()) if len(study.looks) else None
-    return Basis(alpha, over_looks_of(study), numbers)
-
-
 @dataclass(frozen=True)
 class StudyResults:
-    """A study, and what its questions are judged by, if other than as recorded (`basis_of`)."""
+    """A study, and what its questions are judged by, if other than as recorded."""
 
     study: StudyFrames
     given_basis: Basis | None = None
@@ -65,8 +55,15 @@ class StudyResults:
 
     @cached_property
     def basis(self) -> Basis:
-        """The basis of the main question."""
-        return self.given_basis or basis_of(self.study)
+        """The basis of the main question.
+
+        Of a study that adds seeds it is that of the last look: later trials are of the next one.
+        """
+        if self.given_basis:
+            return self.given_basis
+        trials, alpha = judged_trials(self.study)
+        numbers = frozenset(trials["number"].tolist()) if len(self.study.looks) else None
+        return Basis(alpha, over_looks_of(self.study), numbers)
 
     @property
     def trials(self) -> pd.DataFrame:
@@ -111,8 +108,6 @@ class StudyResults:
 
     def tabulate(self, trials: pd.DataFrame) -> LevelScores:
         """The scores of trials by seed and level of MTD."""
-        if trials is self.curve_trials and "levels" in self.__dict__:
-            return self.levels
         study = self.study
         return level_scores(trials, study.settings, study.items, beyond_run=study.beyond_run)
 
