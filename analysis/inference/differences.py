@@ -41,16 +41,6 @@ class Differences(Judgement):
         """Whether all differences are shown to be smaller than the margin."""
         return self.verdict == "equivalent"
 
-    @property
-    def are_positive(self) -> bool:
-        """Whether all differences are shown to be above 0."""
-        return bool(self.sizes) and all(size.low > 0 for size in self.sizes)
-
-    @property
-    def are_negative(self) -> bool:
-        """Whether all differences are shown to be below 0."""
-        return bool(self.sizes) and all(size.high < 0 for size in self.sizes)
-
 
 def judge_differences(
     scores: Floats,

@@ -89,12 +89,15 @@ class ContrastQuestion(DifferencesQuestion):
 
     @property
     def outcome(self) -> QuestionOutcome:
-        if self.judged.are_positive:
+        if (outcome := super().outcome) is not QuestionOutcome.SHOWN:
+            return outcome
+        if all(size.low > 0 for size in self.judged.sizes):
             return QuestionOutcome.SHOWN
-        if self.judged.are_negative:
-            return QuestionOutcome.OPPOSITE
-        outcome = super().outcome
-        return QuestionOutcome.OPEN if outcome is QuestionOutcome.SHOWN else outcome
+        return (
+            QuestionOutcome.OPPOSITE
+            if all(size.high < 0 for size in self.judged.sizes)
+            else QuestionOutcome.OPEN
+        )
 
     @cached_property
     def answer(self) -> Answer:
