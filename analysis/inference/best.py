@@ -135,11 +135,6 @@ class BestVerdict(Judgement):
         """Whether the best is shown to be above each other one."""
         return self.verdict == "separated"
 
-    @property
-    def is_equivalent(self) -> bool:
-        """Whether all that may be the best are shown to differ by less than the margin."""
-        return self.verdict == "equivalent"
-
 
 def judge_best(
     scores: LevelScores, *, level: float, margin: float, over_looks: OverLooks | None = None

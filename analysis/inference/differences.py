@@ -36,11 +36,6 @@ class Differences(Judgement):
         """Whether at least one difference is shown."""
         return self.verdict == "different"
 
-    @property
-    def is_equivalent(self) -> bool:
-        """Whether all differences are shown to be smaller than the margin."""
-        return self.verdict == "equivalent"
-
 
 def judge_differences(
     scores: Floats,

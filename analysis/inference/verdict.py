@@ -71,6 +71,11 @@ class Judgement:
         return self.verdict == "inconclusive"
 
     @property
+    def is_equivalent(self) -> bool:
+        """Whether all differences that are asked about are shown to be smaller than the margin."""
+        return self.verdict == "equivalent"
+
+    @property
     def p_shown(self) -> float:
         """The p value of what is shown."""
         return self.p_value
