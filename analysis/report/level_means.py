@@ -57,15 +57,6 @@ _METHODS = (
 )
 
 
-def _describe_equality(judged: MeansVerdict) -> str:
-    """A sentence on whether the levels differ at all, and how much of that rests on one level."""
-    return (
-        f"A test that all levels are equal has {format_p(judged.p_equal)}; without MTD "
-        f"{format_mtd(judged.left_out)}, on which this rests most, it has "
-        f"{format_p(judged.p_left_out)}."
-    )
-
-
 def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
     best = format_mtd(verdict.peak_mtd)
     row = data.frame.loc[data.frame["mtd"] == verdict.peak_mtd].iloc[0]
@@ -118,7 +109,12 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
     """
     judged = judge_means(data)
     verdict = replace(judged.verdict, sentence=write_sentence(judged.verdict))
-    summary = (verdict.sentence, _describe_equality(judged))
+    equality = (
+        f"A test that all levels are equal has {format_p(judged.p_equal)}; without MTD "
+        f"{format_mtd(judged.left_out)}, on which this rests most, it has "
+        f"{format_p(judged.p_left_out)}."
+    )
+    summary = (verdict.sentence, equality)
     page = BasePage(
         name=clean(data.name),
         generated=generated,
