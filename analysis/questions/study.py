@@ -53,7 +53,7 @@ def find_main(results: StudyResults) -> Question:
     """The main question: the first that is declared, else the one that follows from what varied."""
     for asked, after in list_declared(results.study):
         return kind_of(asked)(results, asked, results.basis, after)
-    asked = results.once(derive_question)
+    asked = derive_question(results)
     return kind_of(asked)(results, asked, results.basis)
 
 

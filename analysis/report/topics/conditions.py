@@ -29,10 +29,10 @@ def _describe_shared_level(verdicts: int) -> str:
 
 def build(context: StudyContext) -> Contents | None:
     """Where the mean is best in each condition, and what a verdict holds for."""
-    main = context.question
-    conditions = context.once(find_conditions)
-    if isinstance(main, ConditionsQuestion):
+    if isinstance(main := context.question, ConditionsQuestion):
         conditions = main.conditions
+    else:
+        conditions = find_conditions(context)
     if not conditions:
         return None
     rows = [

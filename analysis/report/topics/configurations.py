@@ -121,7 +121,7 @@ def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
 
 
 def build(context: StudyContext) -> Contents | None:
-    if (table := context.once(compute)) is None:
+    if (table := compute(context)) is None:
         return None
     return Contents(
         csv={"configurations": table.drop(columns=NAME)},

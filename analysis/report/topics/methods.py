@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import published_sts, published_transfer
 from mtdlab.analysis.inference.best import runs_by_method
@@ -36,14 +37,9 @@ _REFERENCE = (
 )
 
 
-def _runs(context: StudyContext) -> pd.DataFrame:
-    return runs_by_method(context.trials, context.study.settings)
-
-
-def _describe_rate(context: StudyContext) -> str:
+def _describe_rate(runs: pd.DataFrame, study: StudyFrames) -> str:
     """A sentence that all methods ran with one learning rate; empty where that is not so."""
-    runs = context.once(_runs)
-    if "learning_rate" not in runs or "learning_rate" in context.study.nuisance:
+    if "learning_rate" not in runs or "learning_rate" in study.nuisance:
         return ""
     rates = pd.to_numeric(runs["learning_rate"], errors="coerce").unique()
     if len(rates) != 1 or not np.isfinite(rates[0]):
@@ -99,12 +95,12 @@ def _build_published(context: StudyContext) -> Contents | None:
 def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
     """The figure of score against MTD by method; rows where none has an MTD or they are many."""
     title, alt = "Score by method", " ".join(context.best.describe())
-    has_distance, rate = table["mtd"].notna(), _describe_rate(context)
+    runs = runs_by_method(context.trials, context.study.settings)
+    has_distance, rate = table["mtd"].notna(), _describe_rate(runs, context.study)
     is_few = table["method"].nunique() <= MOST_CURVES and not context.best.mixes_settings
     if not has_distance.any() or not is_few:
         drawn = draw_ranked(context, table, title=title, alt=alt)
         return replace(drawn, caption=drawn.caption + rate)
-    runs = context.once(_runs)
     labels = describe_means(table.fillna({"mtd": 0.0}), runs, by=["method", "mtd"])
     labels["text"] = [
         f"{clean(context.name_method(method))}. {text}"
