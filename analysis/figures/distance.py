@@ -136,10 +136,7 @@ def draw_mtd_curve(
         ax.scatter(marked["mtd"], marked["mean"], label="beyond the run", color=style.INK, **cross)
     keep_points_in_view(curve, runs[value], ax)
     style.label_mtd_axis(ax, curve["mtd"])
-    if value == "score":
-        style.label_score(ax, name)
-    else:
-        ax.set_ylabel(name)
+    style.label_score(ax, name, is_score=value == "score")
 
 
 def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:

@@ -40,9 +40,7 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
     if value == "mean":
         keep_points_in_view(table, table["mean"], ax)
-        style.label_score(ax, label)
-    else:
-        ax.set_ylabel(label)
+    style.label_score(ax, label, is_score=value == "mean")
     style.add_legend(ax)
 
 
@@ -65,10 +63,7 @@ def draw_training(
     add_spots(ax, ends["step"], ends[value], ends)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     ax.set_xlabel("training step")
-    if value == "score":
-        style.label_score(ax, label)
-    else:
-        ax.set_ylabel(label)
+    style.label_score(ax, label, is_score=value == "score")
     if few:
         last = means.groupby("group", sort=False).tail(1)
         names = last["group"] if len(last) > 1 else [""] * len(last)

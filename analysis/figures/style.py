@@ -190,8 +190,14 @@ def keep_span(ax: Axes) -> None:
         ax.set_ylim(middle - LEAST_SPAN / 2, middle + LEAST_SPAN / 2)
 
 
-def label_score(ax: Axes, name: str) -> None:
-    """Name a vertical axis of scores, on two lines where it says what they were measured on."""
+def label_score(ax: Axes, name: str, *, is_score: bool = True) -> None:
+    """Name a vertical axis of scores, on two lines where it says what they were measured on.
+
+    An axis of something else is named as it is, and not widened.
+    """
+    if not is_score:
+        ax.set_ylabel(name)
+        return
     ax.set_ylabel(name.replace(" (", "\n(", 1), parse_math=False)
     keep_span(ax)
 
