@@ -64,7 +64,6 @@ def compute_spherical_cap(
     angles: Sequence[float] = ANGLES,
     *,
     pairs: int = 20_000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Mean and standard deviation of cos θ, in closed form and simulated, by angle and dimension.
 
@@ -73,7 +72,7 @@ def compute_spherical_cap(
     λ h + (1 − λ) v, λ 0.2, where v is a random negative at the mean cosine.
     Raises ValueError for a dimension, angle or number of pairs outside its range.
     """
-    random, weight, rest = np.random.default_rng(seed), MIXING_WEIGHT, 1 - MIXING_WEIGHT
+    random, weight, rest = np.random.default_rng(0), MIXING_WEIGHT, 1 - MIXING_WEIGHT
     table = pd.DataFrame(product(angles, dimensions), columns=["angle", "dimension"])
     omega = np.radians(table["angle"].astype("float64"))
     mean, variance = cap_cosine_moments(table["dimension"], omega)

@@ -139,7 +139,12 @@ def compute_collapse(study: StudyFrames) -> pd.DataFrame:
 
 
 def _first_collapsed(run: pd.DataFrame, start: float) -> float:
-    """The first step from which on every evaluation shows a collapse, or NaN."""
+    """The first step from which on every evaluation shows a collapse, or NaN.
+
+    It shows one where the score is undefined (all cosines equal), where it is below half of the
+    highest so far, `start` among them, and that is above 0, or where the mean cosine of random
+    pairs is above 0.99.
+    """
     scores = run["score"].to_numpy(dtype=np.float64)
     highest = np.fmax.accumulate(np.append(start, scores))[1:]
     fallen = (highest > 0) & (scores < COLLAPSE_SHARE * highest)
@@ -179,11 +184,7 @@ def assess_collapse(study: StudyFrames) -> pd.Series:
 def detect_collapse(study: StudyFrames) -> pd.DataFrame:
     """In how many runs of each structure a collapse was detected, and from which step on.
 
-    A run has collapsed from the first step from which on all its evaluations show a collapse: the
-    score is undefined (all cosines equal), or below half of the highest so far and that is above 0
-    (that of the untrained encoder among them if the study's metric is a correlation too), or the
-    mean cosine of random pairs is above 0.99. A run that failed because it had collapsed counts,
-    without a step.
+    A run that failed because it had collapsed counts, without a step.
 
     Columns: ema_decay, prediction_layers, n (runs that can be classified: completed with
     evaluations, or failed by collapse), collapsed, failed (for other reasons) and pruned (neither
