@@ -33,12 +33,7 @@ class Spots(Artist):
 
 
 def add_spots(
-    ax: Axes,
-    x: ArrayLike,
-    y: ArrayLike,
-    table: pd.DataFrame,
-    *,
-    transform: Transform | None = None,
+    ax: Axes, x: ArrayLike, y: ArrayLike, table: pd.DataFrame, *, transform: Transform | None = None
 ) -> None:
     """Make places (n,) state their value, unless they are too many (`is_heavy`).
 

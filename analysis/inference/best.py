@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 from mtdlab.analysis.data.defaults import MOST_COMPARED, SCORE_DECIMALS
 from mtdlab.analysis.data.frames import Settings
 from mtdlab.analysis.data.items import ItemScores
-from mtdlab.analysis.data.runs import (
-    completed_runs,
-    free_settings,
-    mtd_or_0,
-    varied_settings,
-)
+from mtdlab.analysis.data.runs import completed_runs, free_settings, mtd_or_0, varied_settings
 from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import LevelScores, cell_covariance

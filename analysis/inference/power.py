@@ -112,11 +112,7 @@ class _Studies:
     """
 
     def __init__(
-        self,
-        distance: Floats,
-        looks: Sequence[int],
-        scatter: Scatter,
-        simulated: int | None = None,
+        self, distance: Floats, looks: Sequence[int], scatter: Scatter, simulated: int | None = None
     ) -> None:
         simulated = simulated or min(looks[-1], _SIMULATED[-1])
         share, levels = simulated / looks[-1], len(distance)

@@ -60,10 +60,7 @@ def simulate_cap_cosines(
 
 
 def compute_spherical_cap(
-    dimensions: Sequence[int] = DIMENSIONS,
-    angles: Sequence[float] = ANGLES,
-    *,
-    pairs: int = 20_000,
+    dimensions: Sequence[int] = DIMENSIONS, angles: Sequence[float] = ANGLES, *, pairs: int = 20_000
 ) -> pd.DataFrame:
     """Mean and standard deviation of cos θ, in closed form and simulated, by angle and dimension.
 

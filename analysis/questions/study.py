@@ -18,11 +18,7 @@ from mtdlab.analysis.questions.effect import describe_interactions
 from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.shape import ShapeQuestion
 from mtdlab.analysis.questions.sufficiency import SufficiencyQuestion
-from mtdlab.analysis.questions.wording import (
-    describe_interval,
-    describe_recorded,
-    join_sentences,
-)
+from mtdlab.analysis.questions.wording import describe_interval, describe_recorded, join_sentences
 from mtdlab.analysis.statistics.configurations import estimate_configuration
 
 

@@ -11,11 +11,7 @@ from mtdlab.analysis.data.tasks import LAST, is_own, label_score
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
 from mtdlab.analysis.experiments.compare import Comparison, compare
 from mtdlab.analysis.inference.intervals import summarise
-from mtdlab.analysis.inference.pairing import (
-    compute_paired_curve,
-    compute_smooth,
-    summarise_scores,
-)
+from mtdlab.analysis.inference.pairing import compute_paired_curve, compute_smooth, summarise_scores
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.measures.trace import MTD_COLUMNS
 from mtdlab.analysis.questions.answer import Answer

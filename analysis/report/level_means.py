@@ -5,12 +5,7 @@ from pathlib import Path
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import format_mtd
-from mtdlab.analysis.inference.level_means import (
-    PUBLISHED,
-    LevelMeans,
-    MeansVerdict,
-    judge_means,
-)
+from mtdlab.analysis.inference.level_means import PUBLISHED, LevelMeans, MeansVerdict, judge_means
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.questions.answer import list_numbers
 from mtdlab.analysis.questions.next_steps import NextStep

@@ -19,18 +19,8 @@ from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval,
 from mtdlab.analysis.report import agreement
 from mtdlab.analysis.report.cells import LEVEL, make_table
 from mtdlab.analysis.report.context import StudyContext, describe_selection
-from mtdlab.analysis.report.page import (
-    BasePage,
-    Headline,
-    Recommendation,
-    Status,
-    trial_anchor,
-)
-from mtdlab.analysis.report.study_facts import (
-    describe_encoder,
-    describe_status,
-    list_facts,
-)
+from mtdlab.analysis.report.page import BasePage, Headline, Recommendation, Status, trial_anchor
+from mtdlab.analysis.report.study_facts import describe_encoder, describe_status, list_facts
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
 from mtdlab.analysis.report.writer import Files, Report, write_page, write_report
 from mtdlab.analysis.statistics.multi_study import (

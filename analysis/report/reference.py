@@ -14,12 +14,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data import frames
-from mtdlab.analysis.data.frames import (
-    LOOK_COLUMNS,
-    Baseline,
-    RecordedSetting,
-    StudyFrames,
-)
+from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 from mtdlab.analysis.report.context import StudyContext

@@ -23,12 +23,7 @@ from mtdlab.analysis.report.page import BasePage, Page, Section, Table, render
 from mtdlab.analysis.report.study_facts import describe_cost, list_fixed
 from mtdlab.analysis.report.summary import describe_methods, list_terms, summarise_study
 from mtdlab.analysis.report.topics import TOPICS, Topic
-from mtdlab.analysis.report.topics.base import (
-    Contents,
-    Context,
-    choose_main_figure,
-    render_figure,
-)
+from mtdlab.analysis.report.topics.base import Contents, Context, choose_main_figure, render_figure
 from mtdlab.analysis.report.topics.baseline import BaselineComparison, compare_baseline
 from mtdlab.analysis.report.warnings import list_warnings
 from mtdlab.analysis.statistics.sufficiency import Tested

@@ -64,9 +64,4 @@ def _draw(effects: Effects) -> Drawing:
     )
 
 
-TOPIC = Topic(
-    "effects",
-    "Effects of settings",
-    build,
-    csv=["effects", "interactions"],
-)
+TOPIC = Topic("effects", "Effects of settings", build, csv=["effects", "interactions"])

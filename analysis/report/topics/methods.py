@@ -14,12 +14,7 @@ from mtdlab.analysis.questions.best import BestQuestion, rank
 from mtdlab.analysis.questions.wording import PERCENT, clean
 from mtdlab.analysis.report.cells import describe_covered, make_table, number
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
-from mtdlab.analysis.report.topics.configurations import (
-    COSTS,
-    draw_costs,
-    draw_ranked,
-    show_ranked,
-)
+from mtdlab.analysis.report.topics.configurations import COSTS, draw_costs, draw_ranked, show_ranked
 from mtdlab.analysis.statistics.methods import compute_method_properties
 
 MOST_CURVES = 4
@@ -115,10 +110,6 @@ def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
 
 
 TOPIC = Topic(
-    "methods",
-    "Methods",
-    build,
-    csv=["methods", "method_properties"],
-    answers=(BestQuestion,),
+    "methods", "Methods", build, csv=["methods", "method_properties"], answers=(BestQuestion,)
 )
 PUBLISHED = Topic("published-methods", "Published values of the methods", _build_published)

@@ -12,14 +12,7 @@ from mtdlab.analysis.measures.spherical_cap import (
 )
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import BAND, describe_curve, make_table
-from mtdlab.analysis.report.topics.base import (
-    Axes,
-    Contents,
-    Draw,
-    Drawing,
-    StudyContext,
-    Topic,
-)
+from mtdlab.analysis.report.topics.base import Axes, Contents, Draw, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.curves import (
     GEOMETRY,
     compute_distances,
@@ -191,11 +184,7 @@ def _draw_spectra(spectra: pd.DataFrame, alt: str) -> Drawing:
         title = "after training, divided by the mean over levels"
         panels.append((title, lambda ax: figures.draw_spectrum_ratios(drawn, ax)))
     return Drawing(
-        "Singular values before and after training",
-        panels,
-        height=3.8,
-        caption=caption,
-        alt=alt,
+        "Singular values before and after training", panels, height=3.8, caption=caption, alt=alt
     )
 
 

@@ -101,13 +101,7 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
             f"point of the loss is the mean over a part of the steps, at most {MOST_POINTS} per "
             "trial."
         )
-    return Drawing(
-        "Training curves",
-        panels,
-        height=3.9,
-        caption=caption,
-        alt=alt,
-    )
+    return Drawing("Training curves", panels, height=3.9, caption=caption, alt=alt)
 
 
 TOPIC = Topic("training", "Training curves", build, csv=["training_curves"], group="Training")
