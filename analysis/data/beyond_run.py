@@ -162,14 +162,10 @@ def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) ->
 
 def _describe_weights(row: Row, length: RunLength) -> str:
     start, end = _number(row, "ema_decay"), _number(row, "ema_decay_end")
-    rises = "" if math.isnan(end) else f" to {end:.4g}"
+    rises, percent = "" if math.isnan(end) else f" to {end:.4g}", 100 * length.remaining
+    # 45, 4 or 0.09
+    shown = f"{percent:.0f}" if percent >= 1 else f"{percent:.1g}"
     return (
-        f"(η {start:.4g}{rises}): {_percent(length.remaining)} of the momentum encoder's initial "
-        f"weights remain after {length.steps:,} steps"
+        f"(η {start:.4g}{rises}): {shown} % of the momentum encoder's initial weights remain after "
+        f"{length.steps:,} steps"
     )
-
-
-def _percent(share: float) -> str:
-    """A share in percent: 45 %, 4 %, 0.09 %."""
-    percent = 100 * share
-    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %"

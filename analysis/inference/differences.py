@@ -57,10 +57,11 @@ def judge_differences(
     estimate, width = family.intervals(fit, alpha)
     sizes = np.column_stack([estimate, estimate - width, estimate + width])
     shown = find_difference(family, fit.part(None), alpha)[0]
+    [scores_of_rows] = family.scores(fit.part(None))
     flat = len(scores) >= LEAST_FLAT and are_within(family, fit.part(None), alpha, margin)[0]
     return Differences(
         "different" if shown else "equivalent" if flat else "inconclusive",
-        p_value=float(_p_value(family, fit.part(None))[0]),
+        p_value=float(family.p_value(scores_of_rows.max(axis=-1))[0]),
         seeds=len(scores),
         items=items,
         level=level,
@@ -84,8 +85,3 @@ def are_within(family: Families, fit: Fit, alpha: float, margin: float) -> NDArr
     """
     estimate, width = family.apart().intervals(fit, alpha)
     return np.asarray((np.abs(estimate) + width < margin).all(axis=-1))
-
-
-def _p_value(family: Families, fit: Fit) -> Floats:
-    [scores] = family.scores(fit)
-    return family.p_value(scores.max(axis=-1))
