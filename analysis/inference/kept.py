@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
@@ -41,12 +42,17 @@ def keep(name: str, definition: tuple[object, ...], compute: Callable[[], Floats
     table, buffer = np.asarray(compute(), dtype=np.float64), io.BytesIO()
     np.save(buffer, table)
     values = buffer.getvalue()
+    with suppress(OSError):
+        write_whole(path, hashlib.sha256(values).digest() + values)
+    return table
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file; a reader sees the old one or the new one, never a part. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(hashlib.sha256(values).digest() + values)
+        partial.write_bytes(content)
         partial.replace(path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink()
-    return table
+    finally:
+        partial.unlink(missing_ok=True)

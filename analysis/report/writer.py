@@ -1,6 +1,5 @@
 """Writes a report: tables and figures first, the page that links to them last."""
 
-import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.data.runs import round_mtd
 from mtdlab.analysis.data.stored_frames import to_parquet
+from mtdlab.analysis.inference.kept import write_whole
 from mtdlab.analysis.inference.power import Needed
 from mtdlab.analysis.inference.verdict import Judgement
 from mtdlab.analysis.questions.study import describe_error_rates, list_fields
@@ -94,14 +94,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], earlier: Iterable[str]
     may have written. Raises OSError if the folder cannot be written.
     """
     for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            partial.write_bytes(content)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(folder / name, content)
     for name in set(earlier).difference(files):
         (folder / name).unlink(missing_ok=True)
 
