@@ -69,9 +69,9 @@ def describe_time(study: StudyFrames, trials: int) -> str:
     return f"{amount}, about {format_seconds(trials * seconds)} of computing"
 
 
-def new_seeds(study: StudyFrames, configurations: int = 2) -> str:
-    """The words for new seeds of some configurations, with their trials and time."""
-    time = describe_time(study, configurations * CONFIRMATION_SEEDS)
+def new_seeds(study: StudyFrames) -> str:
+    """The words for new seeds of two configurations, with their trials and time."""
+    time = describe_time(study, 2 * CONFIRMATION_SEEDS)
     return f"with {CONFIRMATION_SEEDS} new seeds ({time})"
 
 
