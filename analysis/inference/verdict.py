@@ -66,6 +66,11 @@ class Judgement:
     over_looks: OverLooks | None = None
 
     @property
+    def kind(self) -> str:
+        """What is decided, as `verdict`."""
+        return self.verdict
+
+    @property
     def is_open(self) -> bool:
         """Whether nothing is decided."""
         return self.verdict == "inconclusive"
