@@ -68,13 +68,10 @@ def compute_method_properties(study: StudyFrames) -> pd.DataFrame:
     n, seeds, mean, low, high and the difference with its bounds, for alignment, uniformity, the
     effective rank of the singular values, the seconds of a trial per 1,000 training sentences,
     evaluation and encoding before training included, and peak memory of the process, on a GPU what
-    is allocated there. Measures that not every run has are left out.
+    is allocated there. Measures that not every run has are left out. The study has several methods.
     """
-    trials, settings = study.trials, study.compared
-    if not varies_method(trials, settings):
-        return pd.DataFrame(columns=["measure", *METHOD_KEYS, *_VALUES])
-    runs = runs_by_method(trials, settings)
-    keys = method_keys(runs, settings)
+    runs = runs_by_method(study.trials, study.compared)
+    keys = method_keys(runs, study.compared)
     runs = runs.assign(row=runs.groupby(keys, dropna=False).ngroup())
     rows = runs.drop_duplicates("row").set_index("row")[keys]
     rows["mtd"] = rows["mtd"].replace(0.0, np.nan)
