@@ -43,7 +43,7 @@ evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdi
 	OMP_NUM_THREADS=1 $(BIN)/python tests/evidence/run.py
 
 docs: .venv/installed  ## Generate the reference pages in docs/reference
-	$(BIN)/python -m mtdlab.reference docs/reference
+	$(BIN)/python -m tests.docs.reference docs/reference
 
 # of each study: its figure, and the file in which the documentation shows it
 FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/sufficiency \

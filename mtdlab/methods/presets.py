@@ -3,8 +3,8 @@
 `intended` is the default of each method. `published-code` has the values of the program that the
 authors published, in training and, but for ConSERT and SNCSE, in the choice of the checkpoint;
 precision, random draws, data and the number of steps are not part of it. `paper` is there where
-paper and program contradict each other in a setting: `paper_and_program.csv` has what they say.
-HiCL has the presets of its backbone.
+paper and program contradict each other in a setting (`tests/docs/paper_and_program.csv`). HiCL has
+the presets of its backbone.
 
 This module imports no torch: a study file is read without it.
 """

@@ -12,9 +12,9 @@ from mtdlab.analysis.measures.trace import d_trace
 from mtdlab.config import make_settings
 from mtdlab.config.source import SpecError
 from mtdlab.config.source import read as read_source
-from mtdlab.reference import limits_markdown
 from mtdlab.settings import limits
 from tests.config.conftest import AtMostCalls, Read
+from tests.docs.reference import limits_markdown
 
 STUDY = "study: a\n"
 CALLS = 5_000_000

@@ -10,8 +10,8 @@ from mtdlab.config import make_settings, read_settings
 from mtdlab.config.source import SpecError
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.registry import BUILTIN, settings_class
-from mtdlab.reference import SAID, changed_settings, preset_markdown, presets_markdown
 from tests.config.conftest import Read, settings_of
+from tests.docs.reference import SAID, changed_settings, preset_markdown, presets_markdown
 
 
 def changed(**given: Any) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The key questions: what is read, what is refused, what of it identifies a study."""
 
 import pytest
-from mtdlab.config.reference import study_schema
 
 from mtdlab.config import StudySpec
+from mtdlab.config.schema import study_schema
 from mtdlab.config.source import SpecError
 from mtdlab.config.study import plan_of
 from tests.config.conftest import Read

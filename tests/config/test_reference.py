@@ -9,8 +9,8 @@ import pytest
 from mtdlab.config.schema import method_settings, study_schema
 from mtdlab.config.source import read
 from mtdlab.methods.registry import BUILTIN, find_method
-from mtdlab.reference import settings_markdown
 from mtdlab.settings import settings_of
+from tests.docs.reference import settings_markdown
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from markdown_blocks import ROOT
 
-from mtdlab.analysis.report.reference import COLUMN_MEANINGS, example_columns, files_markdown
 from mtdlab.analysis.report.topics import TOPICS
 from mtdlab.cli import app
 from mtdlab.methods.registry import BUILTIN, find_method
-from mtdlab.reference import commands_markdown, page, write_pages
 from mtdlab.settings import settings_of
+from tests.docs.reference import commands_markdown, page, write_pages
+from tests.docs.reference_tables import COLUMN_MEANINGS, example_columns, files_markdown
 
 FOLDER = ROOT / "docs" / "reference"
 
@@ -46,7 +46,7 @@ def test_every_table_is_listed_and_every_column_has_a_meaning() -> None:
     settings = {name for method in BUILTIN for name in settings_of(find_method(method).Settings)}
     columns = {name for names in example_columns().values() for name in names}
     unknown = {name for name in columns - settings - set(COLUMN_MEANINGS) if not name.isdecimal()}
-    assert not unknown, "describe them in analysis/report/reference.py"
+    assert not unknown, "describe them in tests/docs/reference_tables.py"
 
 
 def test_what_stands_around_a_region_is_kept(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ from transformers import BertModel
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.methods.esimcse import Repetition
 from mtdlab.methods.presets import PRESETS
-from mtdlab.reference import changed_settings
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, train
 from tests.conftest import SHORT_PROMPTS, Settings
+from tests.docs.reference import changed_settings
 
 Parameters = dict[str, Tensor]
 STEPS, WIDTH, CALLS, MASK_TOKEN = 26, 16, 40, 4

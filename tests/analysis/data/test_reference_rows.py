@@ -6,8 +6,8 @@ import pytest
 from mtdlab.analysis.data.published import published_sts, published_transfer
 from mtdlab.analysis.data.tasks import STS, TRANSFER
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.reference import example_studies
 from mtdlab.analysis.report.topics import methods as topic
+from tests.docs.reference_tables import example_studies
 
 
 def test_each_method_has_its_published_row() -> None:

@@ -16,11 +16,11 @@ from mtdlab.analysis.inference.pairing import LevelScores, level_scores
 from mtdlab.analysis.report import write_report
 from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.reference import example_studies
 from mtdlab.analysis.report.topics import TOPICS, Topic, score
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing
 from mtdlab.analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials
+from tests.docs.reference_tables import example_studies
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 

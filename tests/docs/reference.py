@@ -1,4 +1,4 @@
-"""Write the generated reference pages: `python -m mtdlab.reference docs/reference`.
+"""`make docs`: the generated pages, by `python -m tests.docs.reference docs/reference`.
 
 `settings.md` is generated as a whole. In the other pages, and those of methods, the text between
 `<!-- generated: NAME -->` and `<!-- end -->` is replaced; the rest is written by hand.
@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 from mtdlab.analysis.data.markdown import markdown_table
-from mtdlab.analysis.report.reference import columns_markdown, files_markdown, frames_markdown
 from mtdlab.cli import app
 from mtdlab.config.schema import method_settings
 from mtdlab.config.study_file import StudyFile
@@ -27,6 +25,7 @@ from mtdlab.methods.registry import BUILTIN, find_method
 from mtdlab.settings import Setting, TrainerSettings, settings_of
 from mtdlab.settings.limits import LIMITS
 from mtdlab.settings.trainer import INTENDED
+from tests.docs.reference_tables import columns_markdown, files_markdown, frames_markdown
 
 _HEAD = """\
 # Settings
@@ -39,7 +38,7 @@ edit. They stand under `trainer:` (fixed) or `search:` (varied) in a study file,
 Under `trainer:` a setting whose unit is steps, but `steps` itself, may be a share of the run, above
 0 and below 1, rounded up to whole steps: `evaluate_every: 0.125` evaluates eight times in any run.
 """
-_FILE = files("mtdlab.methods") / "paper_and_program.csv"
+_FILE = Path(__file__).with_name("paper_and_program.csv")
 _ROWS = list(csv.DictReader(_FILE.read_text(encoding="utf-8").splitlines()))
 SAID: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     method: {row["point"]: row for row in _ROWS if row["method"] == method} for method in PRESETS
