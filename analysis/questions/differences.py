@@ -63,9 +63,9 @@ class DifferencesQuestion(Question):
         runs = self.basis.select(self.results.runs)
         for name, value in self.asked.within.items():
             runs = runs[runs[name] == value]
-        return (
-            runs[runs[self.asked.names[0]].isin(self.asked.values)] if self.asked.values else runs
-        )
+        if self.asked.values:
+            runs = runs[runs[self.asked.names[0]].isin(self.asked.values)]
+        return runs
 
     @cached_property
     def factors(self) -> Factors:
@@ -86,6 +86,9 @@ class DifferencesQuestion(Question):
     @cached_property
     def obstacle(self) -> str:
         """Why nothing is tested, in a few words; empty where it is."""
+        for name in (*self.asked.names, *self.asked.within):
+            if name not in self.results.runs:
+                return f"no run has recorded {clean(name)}"
         varied = self.factors.values.nunique()
         if not len(self.factors.table) or (varied[[*self.asked.names]] < 2).any():
             names = " and ".join(self.asked.names)
@@ -96,9 +99,10 @@ class DifferencesQuestion(Question):
 
     @cached_property
     def judged(self) -> Differences:
-        basis, margin, factors = self.basis, self.results.study.margin, self.factors
+        basis, margin = self.basis, self.results.study.margin
         if self.obstacle:
             return Differences(level=basis.level, margin=margin, over_looks=basis.over_looks)
+        factors = self.factors
         return judge_differences(
             factors.table.to_numpy(),
             self.family_of_differences.rows,
@@ -212,7 +216,8 @@ class DifferencesQuestion(Question):
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        sizes = zip(self.family_of_differences.names, self.judged.sizes, strict=False)
+        names = () if self.obstacle else self.family_of_differences.names
+        sizes = zip(names, self.judged.sizes, strict=True)
         listed = [{"difference": name, **vars(size)} for name, size in sizes]
         return {"differences": listed, "items": self.judged.items}
 

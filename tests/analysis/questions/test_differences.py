@@ -6,7 +6,13 @@ from mtdlab.analysis.data.questions import Declared, PlannedQuestion
 from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.differences import DifferencesQuestion
 from mtdlab.analysis.questions.results import StudyResults
-from mtdlab.analysis.questions.study import find_main, kind_of
+from mtdlab.analysis.questions.study import (
+    describe_error_rates,
+    find_answer,
+    find_main,
+    kind_of,
+    list_fields,
+)
 from tests.analysis.questions.conftest import Ask, make_runs
 
 
@@ -84,3 +90,19 @@ def test_planned_configurations_have_the_contrasts_of_the_runs(
     assert design.rows.shape == (rows, len(declared.select(configurations)))
     assert not design.ordered
     assert design.rows.sum(axis=1) == pytest.approx([0.0] * rows)
+
+
+@pytest.mark.parametrize("asked", [{"effect": "rate"}, {"interaction": ["slice", "rate"]}])
+def test_a_setting_that_no_run_recorded_is_not_tested(ask: Ask, asked: dict[str, object]) -> None:
+    results = ask(make_runs(lambda *_: 40.0), asked)
+    answer = find_answer(results)
+    assert answer.heading == "Not tested: no run has recorded rate"
+    assert (answer.topic, list_fields(results)["differences"]) == (None, [])
+    assert describe_error_rates(results) == ""
+
+
+def test_one_seed_is_not_tested(ask: Ask) -> None:
+    runs = make_runs(lambda *_: 40.0, seeds=1)
+    assert find_answer(ask(runs, {"effect": "slice"})).heading.startswith(
+        "Not tested: no two seeds"
+    )
