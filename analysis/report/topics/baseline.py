@@ -30,9 +30,9 @@ class BaselineComparison:
 
     name: str
     against: AgainstBaseline | None
-    best: int | None = None
-    difference: Estimate = UNKNOWN
-    seeds: int = 0
+    best: int | None
+    difference: Estimate
+    seeds: int
     sentence: str = ""
 
 
@@ -41,12 +41,12 @@ def compare_baseline(context: StudyContext) -> BaselineComparison | None:
     study, against, best = context.study, context.against_baseline, context.answer.number
     if study.baseline is None:
         return None
-    name = clean(name_baseline(study), most=_MOST_LETTERS)
-    compared = BaselineComparison(name, against, best)
+    size, seeds = UNKNOWN, 0
     row = None if against is None or best is None else against.find(study, best)
     if row is not None:
-        size = Estimate(*row[list(DIFFERENCE)])
-        compared = replace(compared, difference=size, seeds=int(row["seeds"]))
+        size, seeds = Estimate(*row[list(DIFFERENCE)]), int(row["seeds"])
+    name = clean(name_baseline(study), most=_MOST_LETTERS)
+    compared = BaselineComparison(name, against, best, size, seeds)
     return replace(compared, sentence=_describe(context, compared))
 
 

@@ -115,21 +115,17 @@ def compute(context: StudyContext) -> pd.DataFrame | None:
     return table if len(table) > 1 else None
 
 
-def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
-    alt = " ".join(context.best.describe_rows())
-    return draw_ranked(context, table, title="Score by configuration", alt=alt)
-
-
 def build(context: StudyContext) -> Contents | None:
     if (table := compute(context)) is None:
         return None
+    text, title = context.best.describe_rows(), "Score by configuration"
     return Contents(
         csv={"configurations": table.drop(columns=NAME)},
         figures={
-            "configurations": draw(context, table),
+            "configurations": draw_ranked(context, table, title=title, alt=" ".join(text)),
             "configuration_costs": draw_costs(context, table),
         },
-        text=context.best.describe_rows(),
+        text=text,
         tables=[show_ranked(context, table, "configurations")],
     )
 
