@@ -219,13 +219,14 @@ class Pair:
 
     Attributes:
         high_row, low_row: their rows in `Sufficiency.cells`.
-        difference: mean paired difference, high less low, in points, with an interval that is
-            simultaneous for all pairs (Bonferroni).
+        difference: mean paired difference, high less low, in points, with a simultaneous interval.
+        pairs: the number of pairs that the interval is adjusted for (Bonferroni).
     """
 
     high_row: int
     low_row: int
     difference: Estimate
+    pairs: int
 
 
 @dataclass(frozen=True)
@@ -428,7 +429,7 @@ def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None)
     if items is not None:
         of_items = items[first, first] + items[second, second] - 2 * items[first, second]
     interval = estimate(values, share_level(len(within)), of_items=max(float(of_items), 0.0))
-    return Pair(first, second, interval)
+    return Pair(first, second, interval, len(within))
 
 
 MAX_CORRELATION = 0.95
