@@ -32,7 +32,8 @@ def test_a_study_shows_question_state_failures_and_the_next_command(
     found = fields(text)
     best = recorded.result.best
     assert best is not None
-    assert found["question"] == "Does a learning rate of 1e18 work?"
+    assert found["question"] == "Which configuration has the highest sts_test?"
+    assert found["description"] == "Does a learning rate of 1e18 work?"
     assert found["varied"] == "learning_rate 0.001, 1e+18; seed 0, 1"
     assert found["best trial"].startswith(f"{best.number} (MTD 6), sts_dev {best.ranking:.2f}")
     assert found["model"] == f"{recorded.models}/tiny"

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from scipy import stats
 
 from mtdlab.analysis.data.frames import Plan, RecordedSetting, StudyFrames
-from mtdlab.analysis.questions.answer import Outcome
+from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.contrast import ContrastQuestion
 from mtdlab.analysis.questions.results import StudyResults
@@ -53,13 +53,13 @@ class Truth:
     def is_false(self, question: Question, place: int) -> bool:
         """Whether the decision on the question at a place is false."""
         outcome = question.outcome
-        if outcome is Outcome.EQUIVALENT:
+        if outcome is QuestionOutcome.EQUIVALENT:
             return place == 0 and max(map(abs, self.by_branch)) >= 1
-        if outcome not in (Outcome.SHOWN, Outcome.OPPOSITE):
+        if outcome not in (QuestionOutcome.SHOWN, QuestionOutcome.OPPOSITE):
             return False
         if place or not isinstance(question, ContrastQuestion):
             return self.is_null[place]
-        sign = 1 if outcome is Outcome.SHOWN else -1
+        sign = 1 if outcome is QuestionOutcome.SHOWN else -1
         claimed = [np.mean(self.by_branch)]
         if question.dependence == "branch":
             claimed = [*self.by_branch]
@@ -126,7 +126,7 @@ def answer(runs: pd.DataFrame, truth: Truth) -> tuple[bool, bool, bool, bool]:
     results = StudyResults(StudyFrames("s", "a", len(runs), runs, settings=SETTINGS, plans=(plan,)))
     main, others = find_main(results), find_others(results)
     wrong = [truth.is_false(other, place) for place, other in enumerate(others, start=1)]
-    shown, equal = main.outcome is Outcome.SHOWN, main.outcome is Outcome.EQUIVALENT
+    shown, equal = main.outcome is QuestionOutcome.SHOWN, main.outcome is QuestionOutcome.EQUIVALENT
     return truth.is_false(main, 0), any(wrong), shown, equal
 
 

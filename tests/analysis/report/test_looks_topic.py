@@ -150,6 +150,6 @@ def test_a_comparison_is_that_of_its_last_look_over_all_looks(study: StudyFrames
     assert StudyContext(compared).verdict.over_looks is None
     equal = look(1, verdict="equivalent", decision="equivalent", p_value=0.4, added=0)
     table = pd.DataFrame([equal], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))
-    assert "all configurations that may be the best lie within the margin of each other" in (
+    assert "what may be the best, or is asked about, is equivalent within the margin" in (
         text_of(replace(compared, looks=table))
     )
