@@ -22,7 +22,7 @@ from scipy import stats
 from mtdlab.analysis.inference.best import classify_best
 from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.looks import LEADING_LEVEL, boundaries_at, lead
-from mtdlab.analysis.inference.shapes import design_tests, shape_tests
+from mtdlab.analysis.inference.shapes import ShapeTests, design_tests, shape_tests
 from mtdlab.analysis.measures import Floats
 from mtdlab.config.study import default_looks
 
@@ -88,13 +88,18 @@ def judge(
     scores: Floats, alpha: float, items: Floats | None
 ) -> tuple[NDArray[np.object_], Fit, NDArray[np.bool_]]:
     """Verdicts on studies of one design (B, S, C), and what gets the next seeds, (B, C)."""
-    without = design_tests(np.isfinite(scores[0]), None)
-    tests, fit = without, without.fit(scores)
+    without, fit = make_tests(scores)
     leading = lead(without.find_optimal(fit, 1 - LEADING_LEVEL), fit.effects)
+    tests, fit = make_tests(scores, items)
+    return classify_best(tests, fit, alpha, MARGIN), fit, leading
+
+
+def make_tests(scores: Floats, items: Floats | None = None) -> tuple[ShapeTests, Fit]:
+    """The tests of studies of one design (B, S, C), with or without the errors of the items."""
+    tests = design_tests(np.isfinite(scores[0]), None)
     if items is not None:
         tests = shape_tests(scores[0], items=items)
-        fit = tests.fit(scores)
-    return classify_best(tests, fit, alpha, MARGIN), fit, leading
+    return tests, tests.fit(scores)
 
 
 def run_until(scores: Floats, looks: tuple[int, ...], items: Floats | None = None) -> Outcome:
@@ -138,7 +143,8 @@ def measure(case: Case, count: int, seeds: int, studies: int, seed: int) -> Row:
     rng = np.random.default_rng([seed, count, seeds, round(10 * case.effect)])
     scores, items = case.draw(rng, studies, seeds, count), case.covariance(count)
     outcome = run_until(scores, default_looks(seeds), items)
-    once, _, _ = judge(scores, ALPHA, items)
+    tests, fit = make_tests(scores, items)
+    once, may_be_best = classify_best(tests, fit, ALPHA, MARGIN), tests.find_optimal(fit, ALPHA)
     best = outcome.effects.argmax(axis=1)
     separated = outcome.kind == "separated"
     early = separated & (outcome.look + 1 < len(default_looks(seeds)))
@@ -155,8 +161,8 @@ def measure(case: Case, count: int, seeds: int, studies: int, seed: int) -> Row:
         "equivalent": float((outcome.kind == "equivalent").mean()),
         "runs": float(outcome.runs.mean() / (seeds * count)),
         "bias, ended early": float(lead_of_best.mean()) if len(lead_of_best) else np.nan,
-        "separated, one test": float((once.kind == "separated").mean()),
-        "one-sided, one test": float((once.may_be_best.sum(axis=1) == 1).mean()),
+        "separated, one test": float((once == "separated").mean()),
+        "one-sided, one test": float((may_be_best.sum(axis=1) == 1).mean()),
         "n": studies,
     }
 

@@ -27,6 +27,7 @@ from mtdlab.analysis.inference.looks import boundaries_at
 from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.power import (
     POWER,
+    PlannedDesign,
     Target,
     compute_targets,
     peak_effects,
@@ -145,7 +146,7 @@ def plan(
 ) -> dict[str, Target]:
     """The first target of each kind: of the levels of the design, which are three or more."""
     found = compute_targets(
-        design.distance,
+        PlannedDesign(design.distance),
         looks,
         alphas,
         effect=effect,
