@@ -138,7 +138,7 @@ def first_tokens(
     """The last layer's [CLS] vectors (N, D) of word embeddings (N, L, D) under a mask (N, L)."""
     packing = _packing(model, mask)
     hidden = _embed(model, words, mask, packing, dropout, change)
-    *layers, last = _layers(model)
+    *layers, last = model.encoder.layer
     for layer in layers:
         hidden = _layer(layer, hidden, packing, dropout)
     return _layer(last, hidden, packing, dropout, packing.first)
@@ -159,7 +159,7 @@ def first_tokens_of_ids(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
     hidden = few.index_select(0, place)
     # the first layer's, which has a row for each distinct token and position
     attended, from_few = few, replace(packing, places=place[packing.places], _split={})
-    *layers, last = _layers(model)
+    *layers, last = model.encoder.layer
     for layer in layers:
         context = _attend_all(layer, attended, from_few, NO_DROPOUT)
         hidden = attended = _after_attention(layer, hidden, context, NO_DROPOUT)
@@ -201,7 +201,7 @@ def all_tokens(
     """
     packing = _packing(model, mask)
     packed = [_embed(model, words, mask, packing, dropout, change)]
-    for layer in _layers(model):
+    for layer in model.encoder.layer:
         before = packed if every_layer else []
         packed = [*before, _layer(layer, packed[-1], packing, dropout)]
     return [packing.pad(hidden) for hidden in packed]
@@ -209,10 +209,6 @@ def all_tokens(
 
 def _packing(model: "PreTrainedModel", mask: Tensor) -> Packing:
     return Packing.of(mask, int(model.config.num_attention_heads))
-
-
-def _layers(model: Any) -> list[Any]:
-    return list(model.encoder.layer)
 
 
 def _embed(
