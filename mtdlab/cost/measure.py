@@ -191,4 +191,4 @@ def time_embedding(settings: TrainerSettings, inputs: RunInputs) -> float:
     while len(ends) < FEWEST or ends[-1] - ends[0] < STEADY_SECONDS:
         sentences.embed(embedder)
         ends.append(time.perf_counter())
-    return fmean(np.diff(ends)) / sum(map(len, sentences.tokens))
+    return fmean(np.diff(ends)) / sentences.token_count

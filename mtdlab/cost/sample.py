@@ -13,7 +13,6 @@ from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import token_folder, tokenise
-from mtdlab.encoders.embed import Sentences
 from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.settings.tasks import DEV
@@ -101,13 +100,9 @@ def _write_pairs(path: Path, pairs: Pairs) -> None:
 
 def _count_tokens(opened: OpenedInputs, trials: Sequence[TrainerSettings]) -> dict[str, int]:
     """The tokens of `Sample.tokens`."""
-
-    def count(sentences: Sentences) -> int:
-        return sum(map(len, sentences.tokens))
-
-    dev, test = count(opened.dev.sentences), count(opened.test.sentences)
+    dev, test = opened.dev.sentences.token_count, opened.test.sentences.token_count
     tokens = {"dev": dev, LAST: dev, "test": test}
-    tokens["all"] = dev + test + count(opened.suite.sentences)
+    tokens["all"] = dev + test + opened.suite.sentences.token_count
     for task in opened.external:
         tokens["all"] += task.tokens("test") + (task.tokens("dev") if task.has_dev else 0)
     settings = trials[0]
@@ -116,7 +111,7 @@ def _count_tokens(opened: OpenedInputs, trials: Sequence[TrainerSettings]) -> di
             tokens[name] = dev + find_task(name, opened.external).tokens("dev")
         else:
             average = StsAverage(settings.evaluation, opened.encoder, opened.test, settings.prompt)
-            tokens[name] = count(average.sentences)
+            tokens[name] = average.sentences.token_count
     return tokens
 
 

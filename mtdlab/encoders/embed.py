@@ -72,6 +72,15 @@ class Sentences(Distinct):
         self.tokens = token_ids(tokenizer, self.texts, max_length, prompt)
         self.padding = int(tokenizer.pad_token_id or 0)
 
+    @property
+    def token_count(self) -> int:
+        """The number of tokens of all sentences together."""
+        return sum(map(len, self.tokens))
+
+    def embed_all(self, texts: Sequence[str], embedder: Embedder) -> Vectors:
+        """The vectors (P, D) of these texts, in their order, as of `embed` and `rows`."""
+        return self.embed(embedder)[self.rows(texts)]
+
     def embed(self, embedder: Embedder, advance: Callable[[int, int], None] = nothing) -> Vectors:
         """Sentence vectors (S, D) in float32, without dropout; the model's mode is restored.
 

@@ -76,7 +76,7 @@ class SentenceEncoder:
         if isinstance(sentences, str) or not all(isinstance(text, str) for text in sentences):
             raise TypeError("encode takes a list of texts")
         distinct = self.encoder.sentences(sentences, self.representation.prompt)
-        return distinct.embed(self.embedder)[distinct.rows(sentences)]
+        return distinct.embed_all(sentences, self.embedder)
 
 
 def load_encoder(

@@ -52,13 +52,8 @@ class RetrievalTask(ExternalTask):
         judged = self._relevance[split]
         name = self.name + (DEV if split == "dev" else "")
         asked, ids = [self._asked[query] for query in judged], np.array(list(self._texts))
-        documents, queries = (
-            sentences.embed(embedder)[sentences.rows(list(given))]
-            for sentences, given in (
-                (self._documents, self._texts.values()),
-                (self._queries[split], asked),
-            )
-        )
+        documents = self._documents.embed_all([*self._texts.values()], embedder)
+        queries = self._queries[split].embed_all(asked, embedder)
         try:
             check_directions(np.concatenate([documents, queries]).astype(np.float64))
         except ValueError as error:
@@ -70,8 +65,7 @@ class RetrievalTask(ExternalTask):
         return [TaskScore(name, 100 * float(np.mean(values)), n=len(judged), items=items)]
 
     def tokens(self, split: Split) -> int:
-        both = (self._documents, self._queries[split])
-        return sum(len(tokens) for sentences in both for tokens in sentences.tokens)
+        return self._documents.token_count + self._queries[split].token_count
 
 
 def rank_documents(
