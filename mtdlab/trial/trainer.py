@@ -66,8 +66,7 @@ class Trainer(Objective):
         spec = MethodSpec.of(study.spec)
         if "auto" not in spec.possible_values("precision"):
             return ""
-        device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
-        here = str(device.dtype).removeprefix("torch.")
+        here = choose_device(spec.fixed().model_copy(update={"precision": "auto"})).precision
         recorded = study.store.record_once("precision", here)
         if recorded == here:
             return ""
