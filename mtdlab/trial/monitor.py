@@ -50,13 +50,11 @@ class Watch:
         if self._is_pruned and self.run.study.optuna.report(self.run.claim, step, score):
             raise optuna.TrialPruned
 
-    def arrays(self, *names: str) -> dict[str, Any]:
-        """The reports as arrays (P,) for P of them: the steps, and the scores by step."""
-        points = sorted(self.reported.items())
-        return {
-            name: np.asarray([point[column] for point in points], dtype=np.float32)
-            for column, name in enumerate(names)
-        }
+    def arrays(self, steps: str, scores: str) -> dict[str, Any]:
+        """The reports as arrays (P,) by these names, for P of them: the steps, and the scores."""
+        at = sorted(self.reported)
+        reported = [self.reported[step] for step in at]
+        return {steps: np.asarray(at, np.float32), scores: np.asarray(reported, np.float32)}
 
 
 class TrialMonitor(Watch):
