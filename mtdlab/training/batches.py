@@ -53,7 +53,6 @@ class BatchOrder:
         return self._order[start : start + self._size]
 
     def state_dict(self) -> dict[str, Any]:
-        """The generator's state at the start of the epoch, and the number of batches read since."""
         numbers = {name: self._at_start[name] for name in ("state", "has_uint32", "uinteger")}
         return {"generator": numbers, "position": self._position}
 
