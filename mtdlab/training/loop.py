@@ -27,7 +27,7 @@ from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.optimizer import clip_gradients, set_rates
 from mtdlab.training.probe import Column, Probe
 from mtdlab.training.selection import selection_of
-from mtdlab.training.state import RunState, State
+from mtdlab.training.state import EVALUATED, RunState, State
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,12 @@ class RunSteps:
     def end(self, result: Step) -> None:
         """Record a step that was taken, and evaluate where that is due. Raises TrialError."""
         settings, state, step = self.settings, self.state, self.state.step
-        state.curve.record(step, result.loss, result.measures)
+        state.curve.record(step, {"loss": result.loss.detach(), **result.measures})
         evaluation, is_last = None, step + 1 == settings.steps
         if settings.evaluates_at(step + 1):
             state.curve.check(step)
             vectors, evaluation = self._chosen_on.measure(self._selecting)
-            state.curve.record_evaluation(step, evaluation)
+            state.curve.record(step, {name: getattr(evaluation, name) for name in EVALUATED})
             if is_last or settings.select_on != LAST:
                 state.best.consider(step, evaluation.score, vectors, state.method.parts())
         state.step += 1

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from mtdlab.encoders.adapters import load_own_state, own_state
 from mtdlab.encoders.embed import Vectors
 from mtdlab.errors import TrialError
-from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.optimizer import make_optimizer
@@ -34,15 +33,10 @@ class Curve:
         self.steps, self.device = steps, device
         self._columns = defaultdict[str, Tensor](self._empty)
 
-    def record(self, step: int, loss: Tensor, measures: Mapping[str, Tensor | float]) -> None:
-        """Record the loss () of a step (0 is the first) and the method's other measures."""
-        for name, value in {"loss": loss.detach(), **measures}.items():
+    def record(self, step: int, values: Mapping[str, Tensor | float]) -> None:
+        """Record values () of a step (0 is the first) by column: its loss, or an evaluation."""
+        for name, value in values.items():
             self._columns[name][step] = value
-
-    def record_evaluation(self, step: int, evaluation: Evaluation) -> None:
-        """Record the evaluation that followed a step."""
-        for name in EVALUATED:
-            self._columns[name][step] = getattr(evaluation, name)
 
     def check(self, step: int) -> None:
         """Raise TrialError if a loss up to `step` is not finite."""
