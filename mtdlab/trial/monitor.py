@@ -67,10 +67,7 @@ class TrialMonitor(Watch):
         self.settings, self.checkpoints = settings, checkpoints
 
     def __call__(self, step: int, evaluation: "Evaluation | None") -> None:
-        """Check what is due after `step` steps, with the evaluation that followed.
-
-        May raise Interrupted, ClaimLost and optuna.TrialPruned.
-        """
+        """Check what is due after a step. Raises Interrupted, ClaimLost and optuna.TrialPruned."""
         self.passed(step, self.settings.phase_after(step))
         if self.run.stop.requested():
             self._save()
