@@ -194,10 +194,7 @@ def derive(
 MOST_PREEMPTIONS = 100
 """Preemptions after which a task is not requeued: they are no fault of the study, but a task that
 never gets as far as a checkpoint has to end."""
-OWN_OPTIONS = (
-    *("array", "time", "signal", "requeue", "no-requeue", "open-mode", "output", "ntasks"),
-    "wrap",
-)
+OWN_OPTIONS = "array time signal requeue no-requeue open-mode output ntasks wrap".split()  # noqa: SIM905
 """Options of sbatch that --sbatch does not take: the script is written with its own."""
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./~^-]+")
