@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import beta, betainc, hyp2f1
 
 from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.measures.trace import check_range
 
 DIMENSIONS = (4, 8, 16, 32, 64, 128, 256, 768)
 ANGLES = (30, 60, 90)
@@ -110,9 +111,7 @@ def describe_spherical_cap(frame: pd.DataFrame) -> str:
 
 
 def _checked(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
-    d, omega = np.asarray(dimension, dtype=np.float64), np.asarray(angle, dtype=np.float64)
-    if not (d >= 3).all():
-        raise ValueError(f"dimension is {d[~(d >= 3)].flat[0]:g}; it must be at least 3")
+    d, omega = check_range("dimension", dimension, 3), np.asarray(angle, dtype=np.float64)
     wrong = ~((omega > 0) & (omega <= np.pi))
     if wrong.any():
         raise ValueError(f"angle is {omega[wrong].flat[0]:g}; it must be above 0 and at most pi")

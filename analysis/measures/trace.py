@@ -40,7 +40,7 @@ PARTS: Mapping[str, str] = {name: NOTATION[name].symbol for name in (*COMPONENTS
 MTD_COLUMNS = ("mtd", *PARTS)
 
 
-def _checked(name: str, value: ArrayLike, least: float, below: float = math.inf) -> Floats:
+def check_range(name: str, value: ArrayLike, least: float, below: float = math.inf) -> Floats:
     """The values; ValueError for the first that is not allowed."""
     values = np.asarray(value, dtype=np.float64)
     allowed = (values >= least) & (values < below)
@@ -56,7 +56,7 @@ def trace_limit(ema_decay: ArrayLike) -> Floats:
     The limit of the sum over i = 0..k of (1 - eta) eta^i (i + 1) for many steps k (equations 5 to
     10). Raises ValueError for a decay outside [0, 1).
     """
-    return np.asarray(1 / (1 - _checked("ema_decay", ema_decay, 0, 1)))
+    return np.asarray(1 / (1 - check_range("ema_decay", ema_decay, 0, 1)))
 
 
 @overload
@@ -73,8 +73,8 @@ def d_trace(ema_decay: ArrayLike, queue_size: ArrayLike, batch_size: ArrayLike) 
     means no queue: the distance is the EMA's component. Raises ValueError, naming the value, for a
     decay outside [0, 1), a queue size below 0 or a batch size below 1.
     """
-    queue, batch = _checked("queue_size", queue_size, 0), _checked("batch_size", batch_size, 1)
-    distance = np.asarray(trace_limit(ema_decay) + queue / batch)
+    batches = check_range("queue_size", queue_size, 0) / check_range("batch_size", batch_size, 1)
+    distance = np.asarray(trace_limit(ema_decay) + batches)
     return distance if distance.ndim else float(distance)
 
 
