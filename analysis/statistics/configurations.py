@@ -357,44 +357,45 @@ def compute_effects(study: StudyFrames) -> Effects | None:
     factors = tabulate_factors(runs, names, study.items)
     if len(factors.values) < count:
         return None
-    values, table, covariance = factors.values, factors.table, factors.covariance
+    values = factors.values
     contrasts = [effect_contrasts(values[name]) for name in names]
-    family, fit = compare_own(table.to_numpy(), np.vstack(contrasts), covariance)
     pairs = [(name, *pair) for name in names for pair in combinations(values[name].unique(), 2)]
-    effects = _orient(pairs, ["setting", "upper", "lower"], *family.intervals(fit, 1 - LEVEL))
+    effects = _estimate(factors, contrasts, pairs, ["setting", "upper", "lower"])
     effects = effects.sort_values("difference", ascending=False, ignore_index=True)
-    interactions = _interactions(values, table, covariance)
+    interactions = _interactions(factors)
     pair = interactions[["first", "second"]].iloc[0].tolist()
     cells = summarise(compute_deviations(runs, pair), by=pair, value="deviation")
     cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
     return Effects(effects, interactions, cells, factors.items)
 
 
-def _interactions(
-    values: pd.DataFrame, table: pd.DataFrame, covariance: Floats | None
-) -> pd.DataFrame:
-    """The interactions of the settings `values` (C, V), from scores (S, C): see `Effects`."""
+def _interactions(factors: Factors) -> pd.DataFrame:
+    """The interactions of the settings: see `Effects`."""
     named: list[tuple[object, ...]] = []
-    rows = []
+    contrasts, values = [], factors.values
     for first, second in combinations(values, 2):
-        rows.append(interaction_contrasts(values[first], values[second]))
+        contrasts.append(interaction_contrasts(values[first], values[second]))
         ones, twos = (combinations(values[name].unique(), 2) for name in (first, second))
         named += [(first, *one, second, *two) for one, two in product(ones, twos)]
-    family, fit = compare_own(table.to_numpy(), np.vstack(rows), covariance)
-    frame = _orient(named, _INTERACTION, *family.intervals(fit, 1 - LEVEL))
+    frame = _estimate(factors, contrasts, named, _INTERACTION)
     return frame.sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
 
-def _orient(
-    rows: Sequence[tuple[object, ...]], columns: Sequence[str], sizes: Floats, widths: Floats
+def _estimate(
+    factors: Factors,
+    contrasts: Sequence[Floats],
+    named: Sequence[tuple[object, ...]],
+    columns: Sequence[str],
 ) -> pd.DataFrame:
-    """Differences with their intervals, each of its upper value less its lower one.
+    """The contrasts with simultaneous intervals, each of its upper value less its lower one.
 
-    A row has a setting, its two values and what else the columns name.
+    Each is named by a setting, its two values and what else the columns name.
     """
+    family, fit = compare_own(factors.table.to_numpy(), np.vstack(contrasts), factors.covariance)
+    sizes, widths = family.intervals(fit, 1 - LEVEL)
     oriented = [
         (name, *((lower, upper) if size < 0 else (upper, lower)), *rest)
-        for (name, upper, lower, *rest), size in zip(rows, sizes, strict=True)
+        for (name, upper, lower, *rest), size in zip(named, sizes, strict=True)
     ]
     size = np.abs(sizes)
     frame = pd.DataFrame(oriented, columns=pd.Index(columns)).astype("object")
