@@ -27,17 +27,12 @@ _AUGMENTATIONS: Mapping[str, str] = {
 }
 
 
-def read_averages(table: pd.DataFrame) -> pd.DataFrame:
-    """A published table with a column per setting and `average`, which is renamed `published`."""
-    return table.rename(columns={"average": "published"})
-
-
 def read_augmentations(table: pd.DataFrame) -> pd.DataFrame:
     """Table 5 as columns augmented and published, with the names that studies use."""
     parameters = table["parameter"].fillna("").astype("str")
     names = table["augmentation"].map(_AUGMENTATIONS)
     joined = names.where(parameters == "", names + ":" + parameters)
-    return pd.DataFrame({"augmented": joined, "published": table["average"]})
+    return pd.DataFrame({"augmented": joined, "published": table["published"]})
 
 
 def published_augmentation(augmented: str) -> str:
@@ -59,7 +54,6 @@ def published_augmentation(augmented: str) -> str:
 
 def read_slices(table: pd.DataFrame) -> pd.DataFrame:
     """Table 8 as queue_slice, published and a column per task; positions as in studies."""
-    table = read_averages(table)
     positions = table.pop("positions_used").str.replace(" and ", ",")
     return table.assign(queue_slice=positions)
 
@@ -104,12 +98,13 @@ class Experiment:
     """What one published experiment varies, and how its table is read, labelled and drawn.
 
     Attributes:
-        name: the name of its CSV file and its figure.
         source: where it was published, as text.
         by: the one or two columns whose values define the rows of its table.
         chosen_by: the experiment is shown if at least one of these settings varies; if empty, one
             of `by`.
-        file, read: the published file, and the function that makes `by` and `published` of it.
+        file: the published file, SOURCE_NAME.
+        read: makes `by` and `published` of its table, whose column average is called published;
+            None where it has them.
         figure: kind of figure: "line" over numbers, "rows" of text, "grid" of two settings, "seeds"
             side by side beside a grid.
         made_of: settings that `by` is derived from or that vary together with it.
@@ -122,13 +117,12 @@ class Experiment:
         encoder_width: dimension of the published runs' encoder if `by` is a width, else 0.
     """
 
-    name: str
     title: str
     source: str
     by: tuple[str, ...]
     file: str
     figure: Literal["line", "rows", "grid", "seeds"]
-    read: Callable[[pd.DataFrame], pd.DataFrame] = read_averages
+    read: Callable[[pd.DataFrame], pd.DataFrame] | None = None
     made_of: tuple[str, ...] = ()
     chosen_by: tuple[str, ...] = ()
     derive: Callable[[pd.DataFrame], pd.DataFrame] | None = None
@@ -138,6 +132,11 @@ class Experiment:
     measured: str = ""
     conditions: Mapping[str, float] = field(default_factory=dict)
     encoder_width: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of its CSV file and its figure."""
+        return self.file.partition("_")[2]
 
     @property
     def recorded(self) -> tuple[str, ...]:
@@ -154,7 +153,8 @@ class Experiment:
 
     def published(self) -> pd.DataFrame:
         """The published rows: the columns `by`, `published`, and a column per task if any."""
-        return self.read(load_published(self.file))
+        table = load_published(self.file).rename(columns={"average": "published"})
+        return table if self.read is None else self.read(table)
 
     def label(self, *values: Value) -> str:
         """The name of a row in text and at an axis, from its values of `by`, one or two."""
@@ -168,7 +168,6 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment(
-        name="ema_decay",
         title="EMA decay",
         source="table 3 and figure 8",
         by=("ema_decay",),
@@ -177,7 +176,6 @@ EXPERIMENTS = (
         conditions={"queue_size": 512, "batch_size": 64},
     ),
     Experiment(
-        name="heads",
         title="Projection and prediction layers",
         source="table 4",
         by=("projection_layers", "prediction_layers"),
@@ -185,7 +183,6 @@ EXPERIMENTS = (
         figure="grid",
     ),
     Experiment(
-        name="augmentation",
         title="Augmentation",
         source="table 5 and figure 9",
         by=("augmented",),
@@ -199,7 +196,6 @@ EXPERIMENTS = (
         labels={"augmented": "augmentation"},
     ),
     Experiment(
-        name="prediction_dim",
         title="Prediction dimension",
         source="table 6a and figure 10",
         by=("prediction_dim",),
@@ -210,7 +206,6 @@ EXPERIMENTS = (
         encoder_width=768,
     ),
     Experiment(
-        name="batch_size",
         title="Batch size",
         source="table 6b",
         by=("batch_size",),
@@ -219,7 +214,6 @@ EXPERIMENTS = (
         conditions={"queue_size": 512},
     ),
     Experiment(
-        name="initial_queue",
         title="Initial queue",
         source="table 7, figures 11 and 12",
         by=("share", "queue_size"),
@@ -233,7 +227,6 @@ EXPERIMENTS = (
         value_names={0.0: "none", 0.25: "1/4", 0.5: "1/2", 1.0: "whole"},
     ),
     Experiment(
-        name="queue_slices",
         title="Queue slices",
         source="table 8",
         by=("queue_slice",),
@@ -248,7 +241,6 @@ EXPERIMENTS = (
         },
     ),
     Experiment(
-        name="fgsm_epsilon",
         title="FGSM step",
         source="table 9",
         by=("fgsm_epsilon",),
@@ -257,7 +249,6 @@ EXPERIMENTS = (
         measured="fgsm_changed",
     ),
     Experiment(
-        name="queue_clusters",
         title="Queue clusters",
         source="the authors' slides",
         by=("queue_clusters",),
