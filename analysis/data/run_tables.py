@@ -173,7 +173,9 @@ def build_study(
     table = find_columns(cells, reading)
     trials, rule = read_trials(table, reading.scale)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
-    if _varies_alone(trials, names):
+    rows = trials.drop_duplicates([*names, "mtd"])
+    # runs of equal settings differ in their MTD: the table does not have all its parts
+    if rows.duplicated(names).any() if names else len(rows) > 1:
         names.insert(0, "mtd")
     tasks = [name for name in TASK_COLUMNS if name in trials]
     scores = trials[["number", *tasks]].melt("number", var_name="task", value_name="score")
@@ -206,12 +208,6 @@ def _invocation(path: Path, reading: Reading) -> Invocation:
         "beyond-run": () if reading.beyond_run == BEYOND_RUN else (reading.beyond_run,),
     }
     return Invocation("report", options={name: value for name, value in options.items() if value})
-
-
-def _varies_alone(trials: pd.DataFrame, names: Sequence[str]) -> bool:
-    """Whether runs of equal settings differ in their MTD: the table does not have all its parts."""
-    rows = trials.drop_duplicates([*names, "mtd"])
-    return bool(rows.duplicated(names).any()) if names else len(rows) > 1
 
 
 def _describe_repeated(trials: pd.DataFrame, names: Sequence[str]) -> str:
