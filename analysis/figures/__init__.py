@@ -4,6 +4,9 @@ Only the object-oriented interface of matplotlib is used; there is no global fig
 only the grids: its other functions estimate what they draw, by resampling, and these are t
 intervals over seeds, computed elsewhere. The modules are imported when a function is first used:
 matplotlib takes half a second, and what describes a study needs none of it.
+
+Tables, of means above all, have text and trial too where they state something, as `add_spots` takes
+them.
 """
 
 from importlib import import_module

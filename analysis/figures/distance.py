@@ -1,7 +1,6 @@
 """Figures with the maximum traceable distance (MTD) on the horizontal axis.
 
-`name` is the label of the vertical axis. Tables of means have text and trial too where they state
-something, as `add_spots` takes them.
+`name` is the label of the vertical axis.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,8 +1,7 @@
 """Figures of one experiment: values along a line, rows of text, a grid, seeds side by side.
 
 A table has a row per value, as `Comparison.table`; `names` are those of its rows, in order. `label`
-is the label of the axis of values, `name` that of the axis of scores. A table has text and trial
-too where its means state something, as `add_spots` takes it.
+is the label of the axis of values, `name` that of the axis of scores.
 """
 
 import textwrap

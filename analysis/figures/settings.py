@@ -1,7 +1,4 @@
-"""Figures of the settings: importances, parallel coordinates, and the parts of an MTD on points.
-
-Tables have text and trial too where they state something, as `add_spots` takes them.
-"""
+"""Figures of the settings: importances, parallel coordinates, and the parts of an MTD on points."""
 
 from collections.abc import Mapping
 from typing import Any
