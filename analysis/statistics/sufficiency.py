@@ -432,13 +432,9 @@ def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None)
     return Pair(first, second, interval, len(within))
 
 
+# the rules that `describe_confounding` states
 MAX_CORRELATION = 0.95
-"""A larger correlation of log MTD with the log of a component counts as confounding."""
-
 MAX_CONSTANT_SHARE = 1 / 3
-"""A component that is constant over this share of the configurations, those with the highest or
-lowest MTD, counts as confounded."""
-
 _MIN_CONFIGURATIONS = 3
 
 
