@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from mtdlab.analysis.measures.trace import COMPONENTS, trace_limit
 from mtdlab.config.source import KeyPath, Source
@@ -295,10 +295,8 @@ def _decay(trace: float) -> float:
     return exact
 
 
-class StrataSection(BaseModel):
+class StrataSection(BaseModel, frozen=True, extra="forbid", strict=True, allow_inf_nan=False):
     """The keys of `search: mtd`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     # 1 / (1 - LEAST_DECAY) + 2, of the smallest queues that give several configurations
     strata: list[Annotated[float, Field(ge=4)]] = Field(min_length=1)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from mtdlab.analysis.data.beyond_run import describe_lengths
 from mtdlab.analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
@@ -20,10 +20,8 @@ from mtdlab.settings import RunSettings, Setting
 from mtdlab.settings.roles import BASELINE, BASELINE_NUISANCE, OF_NUISANCE, SEARCH, SEARCH_NUISANCE
 
 
-class UntilSection(BaseModel):
+class UntilSection(BaseModel, frozen=True, extra="forbid", strict=True):
     """The keys of `until`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     decided: Literal[True] = Field(description="end when the verdict is decided")
     max_seeds: int = Field(ge=2, le=1000, description="seeds at which it ends undecided")
@@ -40,10 +38,8 @@ class UntilSection(BaseModel):
         return looks
 
 
-class VerdictSection(BaseModel):
+class VerdictSection(BaseModel, frozen=True, extra="forbid", strict=True):
     """The keys of `verdict`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     margin: float = Field(
         MARGIN, gt=0, le=100, description="points below which a difference counts as none"

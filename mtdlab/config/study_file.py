@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
 from mtdlab.config.source import OF_PROGRAM, KeyPath, Source, SpecError
@@ -17,10 +17,8 @@ Model = TypeVar("Model", bound=BaseModel)
 Count = Annotated[int, Field(ge=0)]
 
 
-class StudyFile(BaseModel):
+class StudyFile(BaseModel, frozen=True, extra="forbid", strict=True):
     """The top level of a study file; sections are checked one by one afterwards."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     study: str = Field(pattern=f"^{STUDY_NAME}$", description="name of the study")
     description: str = Field("", max_length=2000, description="shown on the report's page")

@@ -13,7 +13,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationInfo,
     WithJsonSchema,
@@ -119,7 +118,7 @@ Preset = Mapping[str, Any]
 """Values of settings by name; each is a `Multiple` or the value itself."""
 
 
-class TrainerSettings(BaseModel):
+class TrainerSettings(BaseModel, frozen=True, extra="forbid", strict=True, allow_inf_nan=False):
     """The settings of one run. Frozen; every value is checked, and an unknown key is an error.
 
     `partial` checks single values, but not their combination: the trainer section of a study file
@@ -133,8 +132,6 @@ class TrainerSettings(BaseModel):
 
     presets: ClassVar[Mapping[str, Preset]] = {INTENDED: {}}
     least_batch: ClassVar[int] = 1
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     method: str = setting("mocose", "training method; `mtdlab methods` lists them")
     preset: str = costless(
