@@ -88,7 +88,6 @@ Imports = Annotated[
 Evaluator = Annotated[
     str | None,
     typer.Option(
-        "--evaluator",
         metavar="MODULE:FUNCTION",
         help="Function of encode, or encode and split, that returns a dict of scores. "
         "Also: MTDLAB_EVALUATOR.",
@@ -140,7 +139,6 @@ Jobs = Annotated[
 MaxFailed = Annotated[
     int | None,
     typer.Option(
-        "--max-failed",
         min=1,
         metavar="N",
         help="Stop, with exit code 1, when N trials of the study have failed.",

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +18,6 @@ from mtdlab.terminal import print_text, warn
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
-    from mtdlab.cost.estimate import CostEstimate
     from mtdlab.slurm.array import Script
 
 
@@ -50,12 +48,8 @@ def slurm(
             help="GPUs of a task, with a worker on each. Default: 1 if the study uses a GPU.",
         ),
     ] = None,
-    partition: Annotated[
-        str | None, typer.Option(show_default=False, help="Partition of the cluster.")
-    ] = None,
-    account: Annotated[
-        str | None, typer.Option(show_default=False, help="Account that is charged.")
-    ] = None,
+    partition: Annotated[str | None, typer.Option(help="Partition of the cluster.")] = None,
+    account: Annotated[str | None, typer.Option(help="Account that is charged.")] = None,
     sbatch: Annotated[
         list[str] | None,
         typer.Option(
@@ -101,7 +95,10 @@ def slurm(
     # a study that a look may extend can have none left now
     trials = sum(trial.key not in ended for trial in spec.planned_trials())
     gpus = _gpus(spec) if gpus is None else gpus
-    costs = _estimate(spec, gpus or None, ended) if measure and trials else None
+    costs = find_costs(spec, gpus or None, 1, ended) if measure and trials else None
+    if isinstance(costs, NoEstimate):
+        warn(f"no estimate: {costs.reason}")
+        costs = None
     resources = derive(max(1, trials), costs, tasks=tasks, seconds=seconds, gpus=gpus)
     is_secret = without_password(url) != url
     shown = None if is_secret else url
@@ -157,17 +154,6 @@ def _unwritable(path: Path, reason: str) -> MtdlabError:
     return MtdlabError(
         f"--out {path}: the script cannot be written ({reason.lower()}); name another file"
     )
-
-
-def _estimate(
-    spec: "StudySpec", jobs: int | None, ended: Collection[tuple[str, int]]
-) -> "CostEstimate | None":
-    """The cost of the trials that are left; None where it is not known, which is printed."""
-    costs = find_costs(spec, jobs, 1, ended)
-    if isinstance(costs, NoEstimate):
-        warn(f"no estimate: {costs.reason}")
-        return None
-    return costs
 
 
 def _gpus(spec: "StudySpec") -> int:
