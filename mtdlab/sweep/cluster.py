@@ -26,6 +26,8 @@ from mtdlab.trial.heartbeat import call_repeatedly
 from mtdlab.trial.objective import objective_of
 from mtdlab.trial.signals import StopRequest
 from mtdlab.trial.study import Job
+from mtdlab.trial.worker import open_in_process, report_error
+from mtdlab.trial.worker import work as run_here
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -44,8 +46,6 @@ def run_trials(job: Job, sweep: int) -> None:
 
     An error is recorded with the sweep's row: dask would print it with the arguments.
     """
-    from mtdlab.trial.worker import open_in_process, report_error, work
-
     stop = StopRequest()
     try:
         job.spec.ensure_imported()
@@ -58,7 +58,7 @@ def run_trials(job: Job, sweep: int) -> None:
 
         obey()
         with call_repeatedly(HEARTBEAT_SECONDS, obey):
-            work(job, sweep, stop)
+            run_here(job, sweep, stop)
     except Exception as error:
         report_error(job.url, sweep, error)
 
@@ -66,8 +66,6 @@ def run_trials(job: Job, sweep: int) -> None:
 @lru_cache(maxsize=1)
 def _check(job: Job) -> None:
     """Check once per process what the trials need, and that it has the inputs of the others."""
-    from mtdlab.trial.worker import open_in_process
-
     found, store = objective_of(job.spec).check(job), open_in_process(job).store
     if warning := check_same_inputs(job.spec.name, store, found):
         logging.getLogger(__name__).warning(warning)

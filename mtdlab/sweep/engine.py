@@ -21,6 +21,8 @@ from mtdlab.store.owner import Owner, is_dead, owner_of
 from mtdlab.sweep.fork_server import END_SECONDS, Call, ForkServer, run_trials
 from mtdlab.trial.signals import StopRequest
 from mtdlab.trial.study import OpenStudy
+from mtdlab.trial.worker import CLAIM_SECONDS
+from mtdlab.trial.worker import work as run_here
 
 
 @dataclass(frozen=True)
@@ -113,10 +115,6 @@ class ThisProcess(Engine):
         supervised.result()
 
     def _work(self, work: Work) -> None:
-        # torch takes seconds to import, and a complete study does not need it
-        from mtdlab.trial.worker import CLAIM_SECONDS
-        from mtdlab.trial.worker import work as run_here
-
         stop = _Stop(work.stop, lambda: self._is_over)
         if not run_here(work.study.job, work.sweep, stop):
             stop.wait(CLAIM_SECONDS)

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.settings import Setting
 from mtdlab.settings.roles import SEARCH, SEARCH_NUISANCE
 from mtdlab.store import FinishedTrial
@@ -56,9 +57,6 @@ def line(
     tail: str = "",
 ) -> str:
     """A finished trial in one line of at most `WIDTH` columns, with its score `select_by`."""
-    # imports pandas, which --help does without
-    from mtdlab.analysis.data.runs import format_mtd
-
     before = f"{head}trial {trial.number} seed {trial.seed} "
     if trial.state == "COMPLETE":
         mtd = "" if trial.mtd is None else f" MTD {format_mtd(trial.mtd)}"

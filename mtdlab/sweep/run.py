@@ -16,6 +16,7 @@ from mtdlab.config import StudySpec
 from mtdlab.store import FinishedTrial, StudyOverview
 from mtdlab.store.restarts import retry_lost
 from mtdlab.store.tables import LookRow
+from mtdlab.sweep.cluster import Cluster
 from mtdlab.sweep.engine import Engine, Processes, ThisProcess, Work
 from mtdlab.sweep.open_study import check_same_inputs, has_trials_left, open_study
 from mtdlab.sweep.progress import Phases
@@ -129,8 +130,6 @@ def sweep(
 def _engine(spec: StudySpec, execution: Execution) -> Engine:
     """What runs the workers; processes import their modules while the inputs are checked."""
     if execution.scheduler is not None:
-        from mtdlab.sweep.cluster import Cluster
-
         return Cluster(execution.scheduler)
     # it imports torch
     from mtdlab.trial.slots import default_jobs, threads_each
