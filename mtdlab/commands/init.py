@@ -18,6 +18,7 @@ from mtdlab.api.report import check_name
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.data_paths import packaged_studies
+from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.methods import registry
 from mtdlab.terminal import print_text, printable
@@ -86,9 +87,7 @@ def write_study(
     encoder, corpus, varies_method = inputs["encoder"], inputs["corpus"], "method" in vary
     trainer: dict[str, Any] = {"encoder": encoder}
     if not (encoder == BUILT_IN or varies_method):
-        # here, as in parse_varied; methods have poolings of their own
-        from mtdlab.encoders.folders import declared_pooling
-
+        # methods have poolings of their own
         trainer["pooling"] = declared_pooling(encoder) or "cls"
     trainer |= {**inputs, "batch_size": 64} | ({} if varies_method else {"queue_size": 512})
     trainer |= SETTINGS[encoder == BUILT_IN]
@@ -247,8 +246,7 @@ def _write(path: Path, text: str, missing: Sequence[str], as_json: bool) -> None
         raise MtdlabError(f"{path} cannot be written: {reason_of(error)}") from None
     trials, warnings = len(spec.planned_trials()), [*missing, *spec.warnings()]
     if as_json:
-        fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}
-        print_json(fields)
+        print_json({"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings})
         return
     most = "at most " if spec.until else ""
     varied = f"{', '.join(spec.search) or 'nothing'} varied"

@@ -14,6 +14,7 @@ from mtdlab.api.plan import NoEstimate, find_costs, find_ended, read_begun
 from mtdlab.commands import options as opt
 from mtdlab.commands.show import report_command
 from mtdlab.errors import MtdlabError
+from mtdlab.methods.user_modules import present_evaluator
 from mtdlab.terminal import print_text, warn
 
 if TYPE_CHECKING:
@@ -131,8 +132,6 @@ def slurm(
 
 def _worker(given: Given, study: str, url: str | None, models: Path, workers: int) -> list[str]:
     """The command of a task; without a URL it finds the database by its environment."""
-    from mtdlab.methods.user_modules import present_evaluator
-
     modules, program = given.code()
     function = present_evaluator()
     options = as_options(

@@ -7,6 +7,7 @@ import typer
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.terminal import print_text
+from mtdlab.trial.signals import ended_by_signals
 
 
 def sweep(
@@ -59,7 +60,6 @@ def sweep(
     from mtdlab.sweep.cluster import find_scheduler
     from mtdlab.sweep.run import Execution
     from mtdlab.sweep.run import sweep as run
-    from mtdlab.trial.signals import ended_by_signals
 
     invocation = opt.invocation_of(context)
     if jobs == 0:
@@ -117,7 +117,6 @@ def worker(
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.run import Execution, sweep
     from mtdlab.trial.recorded_study import read_defined
-    from mtdlab.trial.signals import ended_by_signals
 
     url = storage_url(storage)
     with ended_by_signals():
