@@ -165,5 +165,4 @@ def invocation_of(context: typer.Context) -> Invocation:
             arguments += values
         else:
             options[parameter.opts[0].lstrip("-")] = () if isinstance(value, bool) else values
-    given = Invocation(str(context.info_name), tuple(arguments), options)
-    return given.changed(without_password)
+    return Invocation(str(context.info_name), tuple(arguments), options).changed(without_password)

@@ -64,8 +64,7 @@ def _finite(value: Any) -> Any:
 def print_table(rows: list[dict[Any, Any]]) -> None:
     """Print rows with the same keys, at least one, in right-aligned columns."""
     cells = [[_cell(value) for value in row.values()] for row in rows]
-    header = list(rows[0])
-    print_text("\n".join(in_columns([header, *cells])))
+    print_text("\n".join(in_columns([list(rows[0]), *cells])))
 
 
 def _cell(value: Any) -> str:

@@ -120,8 +120,7 @@ def show(
         frames = load_study(study, url, curves=False)
         overview = next(listed for listed in list_studies(url) if listed.name == study)
         is_over = overview.state in ("complete", "failed")
-        resume = frames.invocation or ANY_SWEEP
-        following = list_next(overview, resume, url, is_over=is_over)
+        following = list_next(overview, frames.invocation or ANY_SWEEP, url, is_over=is_over)
         if as_json:
             print_json(_study_fields(frames, overview, model) | {"next": following})
             return

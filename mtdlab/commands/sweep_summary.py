@@ -1,7 +1,7 @@
 """The summary that a sweep prints at its end: best trial, model, failures, next command."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import Invocation
@@ -15,15 +15,12 @@ from mtdlab.sweep.progress import describe_look
 from mtdlab.sweep.run import SweepResult
 from mtdlab.terminal import print_text
 
-if TYPE_CHECKING:
-    from mtdlab.analysis.report.topics.baseline import BaselineComparison
-
 
 def print_result(
     result: SweepResult, spec: StudySpec, models: Path, invocation: Invocation, *, as_json: bool
 ) -> int:
     """Print the end of a sweep or worker, as lines or as JSON; returns its exit code."""
-    baseline: BaselineComparison | None = None
+    baseline = None
     if spec.baseline is not None:
         # SciPy and pandas take a second, which other studies do without
         from mtdlab.analysis.report.context import StudyContext
@@ -97,5 +94,4 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
 
 
 def _next(result: SweepResult, invocation: Invocation) -> list[str]:
-    is_over = result.exit_code <= 128
-    return list_next(result, invocation, result.storage, is_over=is_over)
+    return list_next(result, invocation, result.storage, is_over=result.exit_code <= 128)

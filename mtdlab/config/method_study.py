@@ -103,8 +103,7 @@ class MethodSpec(StudySpec):
             if isinstance(given[name], float)
         }
         varied = {"seed", *self.search, *(self.nuisance.values if self.nuisance else ())}
-        dump = fixed.model_dump(mode="json", exclude={*varied, *of_sentences})
-        return dump | shares
+        return fixed.model_dump(mode="json", exclude={*varied, *of_sentences}) | shares
 
     @property
     def always_has_queue(self) -> bool:

@@ -308,8 +308,7 @@ class TrainerSettings(BaseModel, frozen=True, extra="forbid", strict=True, allow
             if not isinstance(value, Multiple):
                 filled[name] = value
                 continue
-            default = cls.model_fields[value.of].default
-            base = values.get(value.of, filled.get(value.of, default))
+            base = values.get(value.of, filled.get(value.of, cls.model_fields[value.of].default))
             if isinstance(base, int) and base >= 0:
                 filled[name] = value.times(base)
         return filled
