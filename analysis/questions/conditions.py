@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL
@@ -80,9 +81,9 @@ class ConditionsQuestion(QuestionOverShape):
 
     @property
     def p_value(self) -> float:
-        """The largest of the conditions', adjusted for their number."""
+        """The largest of the conditions', adjusted for their number; NaN where one has none."""
         values = [condition.verdict.p_shown for condition in self.conditions]
-        return min(1.0, len(values) * max(values, default=math.nan))
+        return float(np.minimum(1.0, len(values) * np.max(values))) if values else math.nan
 
 
 QUESTION = ConditionsQuestion

@@ -9,21 +9,22 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import SCORE, SOURCE, load_curve
 from mtdlab.analysis.data.runs import format_mtd
-from mtdlab.analysis.inference.intervals import share_level
 from mtdlab.analysis.questions.conditions import ConditionsQuestion, find_conditions
 from mtdlab.analysis.questions.shape import describe_conditions
 from mtdlab.analysis.questions.wording import PERCENT, describe_items
-from mtdlab.analysis.report.cells import LEVEL, describe_covered, make_table
+from mtdlab.analysis.report.cells import describe_covered, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.robustness import Condition, judge_conditions
 
 _MARGIN = 0.05
 
 
-def _describe_shared_level(verdicts: int) -> str:
+def _describe_shared_level(conditions: Sequence[Condition]) -> str:
+    each = conditions[0].verdict.level
     return (
-        f"The {verdicts} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each is at "
-        f"{100 * share_level(verdicts):.4g} % confidence (Bonferroni)."
+        f"The {len(conditions)} verdicts share the error rate of "
+        f"{100 * len(conditions) * (1 - each):.3g} %: each is at {100 * each:.4g} % confidence "
+        "(Bonferroni)."
     )
 
 
@@ -52,7 +53,7 @@ def build(context: StudyContext) -> Contents | None:
     curves = [condition.curve.assign(condition=condition.name) for condition in conditions]
     text = (
         *map(_place, conditions),
-        _describe_shared_level(len(conditions)),
+        _describe_shared_level(conditions),
         "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
         "MTD.",
@@ -195,7 +196,7 @@ def _build_batches(context: StudyContext) -> Contents | None:
                 f"{condition.name.capitalize()}. {condition.verdict.sentence}"
                 for condition in conditions
             ),
-            _describe_shared_level(len(conditions)),
+            _describe_shared_level(conditions),
         ),
         tables=[make_table(shown, caption=caption, csv="mtd_by_batch", labels=context.labels)],
     )

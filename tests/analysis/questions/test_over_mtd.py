@@ -1,0 +1,42 @@
+"""Questions on MTD beside its shape: conditions, sufficiency and history."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mtdlab.analysis.data.frames import Plan
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import conditions
+from tests.analysis.conftest import build_study, make_trials
+
+pytestmark = pytest.mark.usefixtures("few_simulated_studies")
+
+
+def ask(trials: pd.DataFrame, kind: str, *, alpha: float = 0.05) -> StudyContext:
+    """The trials as a study that asks one question on MTD."""
+    values: dict[str, Any] = {"alpha": alpha, "margin": 0.5, "looks": [3]}
+    plans = (Plan(0, values | {"questions": [{kind: "mtd"}]}, ""),)
+    return StudyContext(replace(build_study(trials), plans=plans))
+
+
+def at_two_rates() -> pd.DataFrame:
+    rates = [make_trials(noise=0.1).assign(learning_rate=rate) for rate in (1e-4, 1e-3)]
+    return pd.concat(rates, ignore_index=True).assign(number=range(48))
+
+
+def test_without_conditions_nothing_has_a_p_value() -> None:
+    question = ask(make_trials(), "conditions").question
+    assert question.answer.heading.startswith("Not tested: fewer than two conditions")
+    assert np.isnan(question.p_value)
+
+
+def test_the_conditions_have_the_error_rate_of_the_study() -> None:
+    context = ask(at_two_rates(), "conditions", alpha=0.1)
+    assert "each at 95 % confidence, all together at 90 %" in context.answer.certainty
+    contents = conditions.build(context)
+    assert contents is not None
+    shared = "The 2 verdicts share the error rate of 10 %: each is at 95 % confidence (Bonferroni)."
+    assert shared in contents.text
