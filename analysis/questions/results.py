@@ -114,9 +114,13 @@ class StudyResults:
     @cached_property
     def sufficiency(self) -> Sufficiency | None:
         """Whether MTD alone determines the score; None with fewer than two levels."""
-        if self.traced["mtd"].nunique() < 2:
+        return self.test_sufficiency(self.curve_trials)
+
+    def test_sufficiency(self, trials: pd.DataFrame) -> Sufficiency | None:
+        """The same of some trials of the curve."""
+        if traced_runs(trials)["mtd"].nunique() < 2:
             return None
-        return compute_sufficiency(self.study, self.curve_trials)
+        return compute_sufficiency(self.study, trials)
 
     @cached_property
     def effects(self) -> Effects | None:

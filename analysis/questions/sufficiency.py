@@ -36,14 +36,22 @@ class SufficiencyQuestion(Question):
 
     @cached_property
     def info(self) -> Sufficiency:
-        return self.results.sufficiency or Sufficiency("cannot be tested", reason=_ONE_LEVEL)
+        """The test, of the trials and at the significance level of the question."""
+        results, basis = self.results, self.basis
+        found = results.sufficiency
+        if basis.numbers is not None:
+            found = results.test_sufficiency(basis.select(results.curve_trials))
+        if found is None:
+            return Sufficiency("cannot be tested", reason=_ONE_LEVEL)
+        if found.answer == "cannot be tested":
+            return found
+        return replace(found, answer="rejected" if found.p_value <= basis.alpha else "not rejected")
 
     @cached_property
     def judged(self) -> Judgement:
         info, study = self.info, self.results.study
-        verdict = {"rejected": "rejected", "not rejected": "not rejected"}.get(info.answer, "")
         return Judgement(
-            verdict or "inconclusive",
+            "inconclusive" if info.answer == "cannot be tested" else info.answer,
             p_value=info.p_value,
             seeds=info.seeds,
             items=info.items,
@@ -61,11 +69,7 @@ class SufficiencyQuestion(Question):
         """Opposite where it is rejected; that it is not rejected shows nothing."""
         if self.info.answer == "cannot be tested":
             return QuestionOutcome.NOT_TESTED
-        return (
-            QuestionOutcome.OPPOSITE
-            if self.info.p_value <= self.basis.alpha
-            else QuestionOutcome.OPEN
-        )
+        return QuestionOutcome.OPPOSITE if self.info.answer == "rejected" else QuestionOutcome.OPEN
 
     @property
     def family(self) -> str:

@@ -37,7 +37,9 @@ def compute(context: StudyContext) -> Sufficiency | None:
     Where both components vary and sufficiency cannot be tested, as with one seed, the cells are
     plain means.
     """
-    sufficiency = context.sufficiency
+    sufficiency, main = context.sufficiency, context.question
+    if sufficiency is not None and isinstance(main, SufficiencyQuestion):
+        sufficiency = main.info
     if sufficiency is None or len(sufficiency.varied) < 2:
         return sufficiency
     runs = sufficiency.runs

@@ -8,8 +8,11 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.frames import Plan
+from mtdlab.analysis.questions.answer import QuestionOutcome
+from mtdlab.analysis.questions.results import Basis
+from mtdlab.analysis.questions.sufficiency import SufficiencyQuestion
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.topics import conditions
+from mtdlab.analysis.report.topics import conditions, sufficiency
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_studies")
@@ -40,3 +43,29 @@ def test_the_conditions_have_the_error_rate_of_the_study() -> None:
     assert contents is not None
     shared = "The 2 verdicts share the error rate of 10 %: each is at 95 % confidence (Bonferroni)."
     assert shared in contents.text
+
+
+def test_sufficiency_is_stated_as_it_is_decided() -> None:
+    trials = make_trials(noise=0.1)
+    p_value = ask(trials, "sufficiency").question.p_value
+    for alpha, outcome, heading in (
+        (1.1 * p_value, QuestionOutcome.OPPOSITE, "MTD alone does not determine the score"),
+        (0.9 * p_value, QuestionOutcome.OPEN, "That MTD alone determines the score is not rej"),
+    ):
+        context = ask(trials, "sufficiency", alpha=alpha)
+        question = context.question
+        assert (question.outcome, question.answer.outcome) == (outcome, outcome)
+        assert question.answer.heading.startswith(heading)
+        is_rejected = outcome is QuestionOutcome.OPPOSITE
+        assert question.label == ("rejected" if is_rejected else "not rejected")
+        contents = sufficiency.build(context)
+        assert contents is not None
+        assert next(iter(contents.text)).startswith(heading)
+
+
+def test_sufficiency_is_that_of_the_trials_of_the_last_look() -> None:
+    trials = make_trials(noise=0.1)
+    numbers = frozenset(trials.loc[trials["seed"] < 2, "number"])
+    results = ask(trials, "sufficiency")
+    question = SufficiencyQuestion(results, results.question.asked, Basis(0.05, numbers=numbers))
+    assert (question.judged.seeds, results.question.judged.seeds) == (2, 3)
