@@ -29,11 +29,23 @@ def kind_of(asked: Declared) -> type[Question]:
 
 
 def list_declared(study: StudyFrames) -> list[tuple[Declared, int]]:
-    """The declared questions, each with how many trials had started when it was."""
+    """The declared questions, each with how many trials had started when it was.
+
+    A question that becomes the main one counts as declared then.
+    """
     since: dict[Declared, int] = {}
     for plan in study.plans:
+        before = next(iter(since), None)
         since = {asked: since.get(asked, plan.trials) for asked in plan.questions}
+        # as the main question, one is declared when it becomes that
+        since |= {asked: plan.trials for asked in [*since][:1] if asked != before}
     return [*since.items()]
+
+
+def _count_taken_out(study: StudyFrames) -> int:
+    """How many questions but the main one were declared before the first trial, and are not now."""
+    early = [plan.questions for plan in study.plans if not plan.trials][-1:]
+    return len({asked for first in early for asked in first[1:]} - {*study.plans[-1].questions})
 
 
 def derive_question(results: StudyResults) -> Declared:
@@ -58,9 +70,11 @@ def find_others(results: StudyResults) -> tuple[Question, ...]:
 
     Those declared before the first trial share one error rate by Holm's rule (Scandinavian Journal
     of Statistics 1979): of m each is judged at alpha / m, and those that are not decided again with
-    their number in place of m, until none more is decided. The later ones are exploratory.
+    their number in place of m, until none more is decided. Those that were taken out after the
+    first trial count as not decided. The later ones are exploratory.
     """
     declared = list_declared(results.study)[1:]
+    taken_out = _count_taken_out(results.study) if declared else 0
     found: dict[Declared, Question] = {}
 
     def judge(asked: Declared, after: int, share: int) -> bool:
@@ -73,7 +87,7 @@ def find_others(results: StudyResults) -> tuple[Question, ...]:
             judge(asked, after, 1)
     left = [asked for asked, after in declared if not after]
     while left:
-        still_open = [asked for asked in left if not judge(asked, 0, len(left))]
+        still_open = [asked for asked in left if not judge(asked, 0, len(left) + taken_out)]
         left = still_open if len(still_open) < len(left) else []
     return tuple(found[asked] for asked, _ in declared)
 

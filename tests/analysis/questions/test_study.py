@@ -85,6 +85,27 @@ def test_a_question_that_was_declared_later_is_exploratory(ask: Ask) -> None:
     assert text.endswith("The question was declared after 7 trials had started.")
 
 
+def test_a_question_that_becomes_the_main_one_later_is_exploratory(ask: Ask) -> None:
+    first, second = {"effect": "width"}, {"effect": "slice"}
+    plans = (recorded(first, second), recorded(second, first, after=20))
+    results = ask(QUIET, plans=plans)
+    declared = [(asked.write(), after) for asked, after in list_declared(results.study)]
+    assert declared == [(second, 20), (first, 0)]
+    text = describe_error_rates(results)
+    assert text.startswith("All tests and intervals on this page are exploratory")
+    # before the first trial the order may change
+    planned = ask(QUIET, plans=(recorded(first, second), recorded(second, first)))
+    assert [after for _, after in list_declared(planned.study)] == [0, 0]
+
+
+def test_a_question_that_is_taken_out_after_the_first_trial_keeps_its_share(ask: Ask) -> None:
+    asked = {"best": "configuration"}, {"effect": "slice"}, {"effect": "width"}
+    late = ask(QUIET, plans=(recorded(*asked), recorded(*asked[:2], after=20)))
+    assert [other.basis.alpha for other in find_others(late)] == pytest.approx([0.025])
+    early = ask(QUIET, plans=(recorded(*asked), recorded(*asked[:2])))
+    assert [other.basis.alpha for other in find_others(early)] == pytest.approx([0.05])
+
+
 def test_a_question_that_was_taken_out_and_back_counts_from_then(ask: Ask) -> None:
     asked = {"effect": "width"}
     plans = (recorded(asked), recorded(after=3), recorded(asked, after=9))
