@@ -1,7 +1,8 @@
 """A study with the results that several questions share, each computed once and only if needed."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
@@ -39,6 +40,15 @@ class Basis:
     def level(self) -> float:
         """The confidence of tests and intervals."""
         return 1 - self.alpha
+
+    def divide(self, share: int) -> Self:
+        """That of one of several questions beside the main one, which share its error rate."""
+        over = self.over_looks
+        if over:
+            # the p value over all looks is that of the main question
+            confidence = 1 - (1 - over.confidence) / share
+            over = replace(over, confidence=confidence, p_value=math.nan)
+        return replace(self, alpha=self.alpha / share, over_looks=over)
 
     def select(self, trials: pd.DataFrame) -> pd.DataFrame:
         """Those of the trials that are used."""

@@ -78,7 +78,7 @@ def find_others(results: StudyResults) -> tuple[Question, ...]:
     found: dict[Declared, Question] = {}
 
     def judge(asked: Declared, after: int, share: int) -> bool:
-        basis = replace(results.basis, alpha=results.basis.alpha / share)
+        basis = results.basis.divide(share)
         found[asked] = kind_of(asked)(results, asked, basis, after)
         return found[asked].outcome.is_decided
 

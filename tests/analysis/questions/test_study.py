@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mtdlab.analysis.data.questions import Declared, QuestionError, derive
+from mtdlab.analysis.inference.verdict import OverLooks
 from mtdlab.analysis.questions.answer import QuestionOutcome
+from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.study import (
     describe_error_rates,
     find_main,
@@ -64,6 +67,18 @@ def test_the_others_share_the_error_rate_by_holms_rule(ask: Ask) -> None:
     # with none shown, all stay at a third
     quiet = find_others(ask(QUIET, {"best": "configuration"}, *others))
     assert [other.basis.alpha for other in quiet] == pytest.approx([0.05 / 3] * 3)
+
+
+def test_the_others_have_their_own_confidence_over_all_looks(ask: Ask) -> None:
+    asked = {"best": "configuration"}, {"effect": "slice"}, {"effect": "width"}
+    at_look = Basis(0.02, OverLooks(3, 2, 0.95, p_value=0.0123, is_early=True))
+    for other in find_others(StudyResults(ask(QUIET, *asked).study, at_look)):
+        over = other.judged.over_looks
+        assert over is not None
+        assert np.isnan(over.p_value)
+        assert (other.judged.level, over.confidence) == pytest.approx((0.99, 0.975))
+        assert other.answer.effect is not None
+        assert "97.5 % CI" in other.answer.effect.interval
 
 
 def test_a_question_that_was_declared_later_is_exploratory(ask: Ask) -> None:
