@@ -28,7 +28,7 @@ from mtdlab.analysis.inference.power import Needed, PlannedDesign, need_for_verd
 from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.effect import describe_effect, describe_effects
-from mtdlab.analysis.questions.results import StudyResults, at_defaults, highest_run
+from mtdlab.analysis.questions.results import StudyResults, at_defaults
 from mtdlab.analysis.questions.wording import (
     clean,
     describe_items,
@@ -187,7 +187,7 @@ class BestQuestion(Question):
             f"{trials}; one configuration, so nothing is compared.",
             topic=None,
             family="",
-            number=highest_run(runs),
+            number=self.results.highest,
         )
 
     def _contest(self, number: int) -> Answer:

@@ -13,7 +13,7 @@ from mtdlab.analysis.data.questions import PlannedQuestion, list_conditions
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.power import PlannedDesign
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
-from mtdlab.analysis.questions.results import Basis, StudyResults, highest_run
+from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.shape import QuestionOverShape, ShapeQuestion
 from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
 from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
@@ -49,7 +49,7 @@ class ConditionsQuestion(QuestionOverShape):
     @cached_property
     def answer(self) -> Answer:
         verdicts = [condition.verdict for condition in self.conditions]
-        number = highest_run(self.results.runs)
+        number = self.results.highest
         if not verdicts:
             return self.reply(
                 "Not tested: fewer than two conditions have levels of MTD",

@@ -12,9 +12,7 @@ import pandas as pd
 from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.questions import MTD, Declared, PlannedQuestion
-from mtdlab.analysis.data.runs import varied_settings
 from mtdlab.analysis.data.settings import format_value
-from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.differences import Differences, judge_differences
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.power import Needed, PlannedDesign, need_for_differences
@@ -22,7 +20,6 @@ from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.next_steps import NextStep, confirm_command, new_seeds, step
-from mtdlab.analysis.questions.results import highest_run
 from mtdlab.analysis.questions.wording import clean, format_p, join_sentences, over_all_looks
 from mtdlab.analysis.statistics.configurations import (
     Factors,
@@ -141,10 +138,7 @@ class DifferencesQuestion(Question):
         """The answer with its difference; `heading` says what is shown."""
         if self.obstacle:
             return self.reply(
-                f"Not tested: {self.obstacle}",
-                "",
-                topic=None,
-                number=highest_run(self.results.runs),
+                f"Not tested: {self.obstacle}", "", topic=None, number=self.results.highest
             )
         size, family = self.judged.sizes[self.leading], self.family_of_differences
         name = family.names[self.leading]
@@ -154,7 +148,7 @@ class DifferencesQuestion(Question):
             size, self.judged.confidence, name, over_all_looks(self.basis.over_looks)
         )
         return self.reply(
-            heading, self.describe_certainty(), effect=effect, number=self._find_highest()
+            heading, self.describe_certainty(), effect=effect, number=self.results.highest
         )
 
     def describe_certainty(self) -> str:
@@ -166,13 +160,6 @@ class DifferencesQuestion(Question):
         tested = f"{format_p(judged.p_value)}; {format_count(judged.seeds, 'seed')}"
         how = f", simultaneous for {len(judged.sizes)} differences" if several else ""
         return join_sentences(equal, f"Paired by seed{how}; {tested}.")
-
-    def _find_highest(self) -> int:
-        """The first trial of the configuration with the highest mean."""
-        runs = self.results.runs.sort_values("number")
-        varied = varied_settings(runs, self.results.study.settings)
-        means = runs.groupby(number_configurations(runs, varied))["score"].transform("mean")
-        return int(runs["number"].to_numpy()[int(means.argmax())])
 
     def find_next_step(self) -> NextStep:
         if self.outcome not in (QuestionOutcome.SHOWN, QuestionOutcome.OPPOSITE):

@@ -11,7 +11,7 @@ from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.runs import completed_runs, format_mtd
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
-from mtdlab.analysis.questions.results import StudyResults, highest_run
+from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.shape import QuestionOverShape
 from mtdlab.analysis.questions.wording import describe_interval
 from mtdlab.analysis.statistics.history import (
@@ -40,7 +40,7 @@ class HistoryQuestion(QuestionOverShape):
 
     @cached_property
     def answer(self) -> Answer:
-        number, info = highest_run(self.results.runs), self.results.once(measure_history)
+        number, info = self.results.highest, self.results.once(measure_history)
         if info is None or not len(info.runs):
             return self.reply("No half-life of a key was measured", "", topic=None, number=number)
         seeds = format_count(info.runs["seed"].nunique(), "seed")

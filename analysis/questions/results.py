@@ -9,7 +9,13 @@ from typing import Any, Self, TypeVar
 import pandas as pd
 
 from mtdlab.analysis.data.frames import Settings, StudyFrames
-from mtdlab.analysis.data.runs import completed_runs, traced_runs, untraced_runs
+from mtdlab.analysis.data.runs import (
+    completed_runs,
+    traced_runs,
+    untraced_runs,
+    varied_settings,
+)
+from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.looks import judged_trials, over_looks_of
 from mtdlab.analysis.inference.pairing import LevelScores, level_scores
 from mtdlab.analysis.inference.verdict import Judgement, OverLooks
@@ -92,6 +98,11 @@ class StudyResults:
         return completed_runs(self.trials)
 
     @cached_property
+    def highest(self) -> int:
+        """The first trial of the configuration with the highest mean."""
+        return find_highest(self.runs, self.study.settings)
+
+    @cached_property
     def curve_trials(self) -> pd.DataFrame:
         """The trials whose runs make one curve: of one method where several have an MTD."""
         return select_curve_trials(self.trials, self.study.settings)
@@ -164,9 +175,11 @@ class StudyResults:
         return self.study.methods.get(str(method), str(method))
 
 
-def highest_run(runs: pd.DataFrame) -> int:
-    """The number of the run with the highest score; of equal ones, the first."""
-    return int(runs.sort_values(["score", "number"], ascending=[False, True])["number"].iloc[0])
+def find_highest(runs: pd.DataFrame, settings: Settings) -> int:
+    """The first trial of the configuration with the highest mean; of equal ones, the first."""
+    runs = runs.sort_values("number")
+    means = runs.groupby(number_configurations(runs, varied_settings(runs, settings)))["score"]
+    return int(runs["number"].to_numpy()[int(means.transform("mean").argmax())])
 
 
 def at_defaults(rows: pd.DataFrame, varied: Iterable[object], settings: Settings) -> pd.Series:

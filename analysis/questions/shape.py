@@ -33,7 +33,7 @@ from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Decision, Question
 from mtdlab.analysis.questions.next_steps import NextStep, confirm_command, new_seeds, step
-from mtdlab.analysis.questions.results import at_defaults, highest_run
+from mtdlab.analysis.questions.results import at_defaults, find_highest
 from mtdlab.analysis.questions.wording import (
     describe_over_looks,
     describe_points,
@@ -134,9 +134,10 @@ class ShapeQuestion(Question):
         if self.judged.seeds and self.judged.levels > 1:
             return int(self.choose_candidates()[0]["number"])
         # one beyond the run only where there is no other
-        is_chosen = self.judged.left_out and len(self.results.levels.runs)
-        levels = self.results.levels.runs
-        return highest_run(levels if is_chosen else completed_runs(self.results.curve_trials))
+        results, within = self.results, self.results.levels.runs
+        is_chosen = self.judged.left_out and len(within)
+        runs = within if is_chosen else completed_runs(results.curve_trials)
+        return find_highest(runs, results.study.settings)
 
     def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
         trials = self.basis.select(self.results.curve_trials)

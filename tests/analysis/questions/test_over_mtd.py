@@ -69,3 +69,18 @@ def test_sufficiency_is_that_of_the_trials_of_the_last_look() -> None:
     results = ask(trials, "sufficiency")
     question = SufficiencyQuestion(results, results.question.asked, Basis(0.05, numbers=numbers))
     assert (question.judged.seeds, results.question.judged.seeds) == (2, 3)
+
+
+@pytest.mark.parametrize("kind", ["history", "conditions"])
+def test_the_highest_mean_is_not_the_highest_run(kind: str) -> None:
+    trials = at_two_rates()
+    means = trials.groupby(["learning_rate", "mtd"])["score"].transform("mean")
+    lucky = trials.index[means == means.min()][0]
+    trials.loc[lucky, "score"] = trials["score"].max() + 1
+    answer = ask(trials, kind).answer
+    assert answer.recommendation == "Highest mean, not confirmed as best"
+    chosen = trials[trials["number"] == answer.number].iloc[0]
+    same = (trials[["learning_rate", "mtd"]] == chosen[["learning_rate", "mtd"]]).all(axis=1)
+    other = trials.loc[lucky, ["learning_rate", "mtd"]]
+    assert not (chosen[["learning_rate", "mtd"]] == other).all()
+    assert trials.loc[same, "score"].mean() == pytest.approx(means.max())
