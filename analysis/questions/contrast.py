@@ -13,7 +13,13 @@ from mtdlab.analysis.inference.differences import judge_differences
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
-from mtdlab.analysis.questions.wording import clean, describe_points, join_sentences, join_words
+from mtdlab.analysis.questions.wording import (
+    clean,
+    describe_points,
+    join_sentences,
+    join_words,
+    over_all_looks,
+)
 
 
 class ContrastQuestion(DifferencesQuestion):
@@ -115,9 +121,9 @@ class ContrastQuestion(DifferencesQuestion):
     def describe_certainty(self) -> str:
         averaged = ""
         if self.dependence:
-            level = self.judged.confidence
+            level, over = self.judged.confidence, over_all_looks(self.basis.over_looks)
             others = zip(self.family_of_differences.names, self.judged.sizes, strict=True)
-            listed = [f"{name}: {describe_points(size, level)}." for name, size in others]
+            listed = [f"{name}: {describe_points(size, level, over)}." for name, size in others]
             del listed[self.leading]
             why = f"Stated by the values of {clean(self.dependence)}, on which it depends."
             averaged = join_sentences(*listed, why)

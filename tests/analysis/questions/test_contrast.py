@@ -1,14 +1,18 @@
 """A contrast of two values: its size, what it is averaged over, and what is shown of it."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from mtdlab.analysis.data.questions import Declared, PlannedQuestion, QuestionError
+from mtdlab.analysis.inference.verdict import OverLooks
 from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.contrast import ContrastQuestion
-from mtdlab.analysis.questions.results import StudyResults
+from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.study import find_answer, find_main, list_fields
 from tests.analysis.questions.conftest import Ask, make_runs
 from tests.analysis.questions.test_study import ROWS
@@ -88,6 +92,16 @@ def test_it_is_stated_by_the_values_of_a_setting_on_which_it_depends(ask: Ask) -
     assert answer.effect.text.endswith("at branch online")
     assert "slice new less old, at branch target: 8." in answer.certainty
     assert answer.outcome is QuestionOutcome.SHOWN
+
+
+def test_each_stated_difference_holds_over_all_looks(ask: Ask) -> None:
+    runs = make_runs(lambda part, _, branch: 40 + (2 + 6 * (branch == "target")) * (part == "new"))
+    at_look = Basis(0.02, OverLooks(3, 1, 0.9, p_value=0.1, is_early=True))
+    answer = replace(contrast_of(ask(runs, {"contrast": OLD_OR_NEW})), basis=at_look).answer
+    assert answer.effect is not None
+    assert answer.effect.interval.endswith(", over all looks")
+    stated = r"branch target: 8\.\d+ points \(90 % CI .*?, over all looks\)"
+    assert re.search(stated, answer.certainty)
 
 
 def test_differences_of_both_signs_are_no_difference_in_one_direction(ask: Ask) -> None:
