@@ -39,15 +39,16 @@ def _describe_plans(plans: tuple[Plan, ...]) -> str:
     changes = []
     for old, new in itertools.pairwise(plans):
         pairs = ((name, old.values[name], new.values[name]) for name in _SPECIFIED)
-        changed = ", ".join(f"{name} from {was} to {now}" for name, was, now in pairs if was != now)
-        changes.append(f"{clean(changed)} {describe_recorded(new.trials)}")
-    changed = f"Changed afterwards: {'; '.join(changes)}."
+        changed = [f"{name} from {was} to {now}" for name, was, now in pairs if was != now]
+        changed += ["the questions"] if old.questions != new.questions else []
+        changes.append(f"{clean(', '.join(changed))} {describe_recorded(new.trials)}")
+    afterwards = f"Changed afterwards: {'; '.join(changes)}."
     return (
         f"Recorded {describe_recorded(first.trials)}: metric {clean(str(values['metric']))}, "
         f"margin {values['margin']:g} points, α {values['alpha']:g}, "
         f"{_KEPT if values['beyond_run'] == 'keep' else ''}verdict computed at "
         f"{', '.join(map(str, values['looks']))} seeds (SHA-256 {clean(first.sha256)}). "
-        f"{changed if changes else 'This was not changed afterwards.'}"
+        f"{afterwards if changes else 'This was not changed afterwards.'}"
     )
 
 

@@ -117,6 +117,8 @@ def test_changes_after_the_first_trial_are_stated(study: StudyFrames) -> None:
     assert "Changed afterwards: margin from 0.5 to 1.0, looks from [3, 4, 6] to [3, 8]" in text
     assert "after 7 trials had started." in text
     assert "specified or changed when trials had begun" in text
+    asked = replace(study, plans=(plan(0), plan(7, questions=[{"shape": "mtd"}])))
+    assert "Changed afterwards: the questions after 7 trials had started." in text_of(asked)
     late = text_of(replace(study, plans=(plan(3),)))
     assert "Recorded after 3 trials had started:" in late
     assert "specified or changed when trials had begun" in late
