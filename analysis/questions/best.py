@@ -237,7 +237,7 @@ class BestQuestion(Question):
         is_cut = len(ranked) > MOST_COMPARED
         of_compared = f" of the {MOST_COMPARED} compared" if is_cut else ""
         named = {}
-        if len(ranked) - 1 > runner_up:
+        if lowest != runner_up:
             named[f"the lowest{of_compared}, {names[lowest]}"] = lowest
         if not self.is_of_methods:
             same = at_defaults(ranked, ranked, self.results.study.compared).to_numpy()
@@ -248,22 +248,26 @@ class BestQuestion(Question):
     def _describe_contest(self) -> str:
         ranked, verdict = self.ranked, self.judged
         others, names = ranked.iloc[1:], ranked[NAME].tolist()
+        # a row without a seed in common was not compared: nothing is said of it
+        tested = np.isfinite(others["difference_low"].to_numpy())
+        count = int(tested.sum())
+        of = "" if tested.all() else f" of the {count + 1} compared"
         if verdict.is_separated:
-            return f"{names[0]} is best"
-        alike = [names[1 + row] for row in np.flatnonzero(others["may_be_best"])]
+            return f"{names[0]} is best{of}"
+        alike = [names[1 + row] for row in np.flatnonzero(others["may_be_best"] & tested)]
         if verdict.is_equivalent:
             rest = (
-                f"{len(alike) + 1} of {len(ranked)} may be the best, and any two of them differ by "
+                f"{len(alike) + 1} of {count + 1} may be the best, and any two of them differ by "
                 f"less than {verdict.margin:g} points"
             )
         else:
             # with none alike, other configurations of its method may be the best
             rest = {
-                len(others): "no other is significantly worse",
+                count: "no other is significantly worse",
                 0: f"all other {self._noun} are significantly worse",
                 1: f"{'; '.join(alike)} is not significantly worse",
-            }.get(len(alike), f"{len(alike)} of {len(others)} others are not significantly worse")
-        return f"{names[0]} {describe_highest(ranked)}; {rest}"
+            }.get(len(alike), f"{len(alike)} of {count} others are not significantly worse")
+        return f"{names[0]} {describe_highest(ranked)}{of}; {rest}"
 
     def describe(self) -> tuple[str, ...]:
         if len(self.table) < 2:
