@@ -43,9 +43,10 @@ def list_declared(study: StudyFrames) -> list[tuple[Declared, int]]:
 
 
 def _count_taken_out(study: StudyFrames) -> int:
-    """How many questions but the main one were declared before the first trial, and are not now."""
+    """How many tested questions but the main one were declared before trial 1, and are not now."""
     early = [plan.questions for plan in study.plans if not plan.trials][-1:]
-    return len({asked for first in early for asked in first[1:]} - {*study.plans[-1].questions})
+    tested = {asked for first in early for asked in first[1:] if asked.is_tested}
+    return len(tested - {*study.plans[-1].questions})
 
 
 def derive_question(results: StudyResults) -> Declared:
@@ -71,7 +72,8 @@ def find_others(results: StudyResults) -> tuple[Question, ...]:
     Those declared before the first trial share one error rate by Holm's rule (Scandinavian Journal
     of Statistics 1979): of m each is judged at alpha / m, and those that are not decided again with
     their number in place of m, until none more is decided. Those that were taken out after the
-    first trial count as not decided. The later ones are exploratory.
+    first trial count as not decided. The later ones are exploratory, and one that is not decided by
+    a test takes no share.
     """
     declared = list_declared(results.study)[1:]
     taken_out = _count_taken_out(results.study) if declared else 0
@@ -83,9 +85,9 @@ def find_others(results: StudyResults) -> tuple[Question, ...]:
         return found[asked].outcome.is_decided
 
     for asked, after in declared:
-        if after:
+        if after or not asked.is_tested:
             judge(asked, after, 1)
-    left = [asked for asked, after in declared if not after]
+    left = [asked for asked, after in declared if asked not in found]
     while left:
         still_open = [asked for asked in left if not judge(asked, 0, len(left) + taken_out)]
         left = still_open if len(still_open) < len(left) else []
@@ -181,7 +183,7 @@ def describe_error_rates(results: StudyResults) -> str:
     if not answer.family or late:
         return f"All tests and intervals on this page are exploratory: {rest}.{late or ''}"
     others = ""
-    if any(not other.after for other in results.once(find_others)):
+    if any(not other.after and other.asked.is_tested for other in results.once(find_others)):
         others = (
             f" The decisions on the other declared questions share an error rate of {alpha:.3g} % "
             "of their own (Holm's rule)."

@@ -69,6 +69,13 @@ def test_the_others_share_the_error_rate_by_holms_rule(ask: Ask) -> None:
     assert [other.basis.alpha for other in quiet] == pytest.approx([0.05 / 3] * 3)
 
 
+def test_a_question_that_tests_nothing_takes_no_share(ask: Ask) -> None:
+    asked = {"best": "configuration"}, {"effect": "slice"}, {"history": "mtd"}
+    shares = [other.basis.alpha for other in find_others(ask(QUIET, *asked))]
+    assert shares == pytest.approx([0.05, 0.05])
+    assert "Holm" not in describe_error_rates(ask(QUIET, asked[0], asked[2]))
+
+
 def test_the_others_have_their_own_confidence_over_all_looks(ask: Ask) -> None:
     asked = {"best": "configuration"}, {"effect": "slice"}, {"effect": "width"}
     at_look = Basis(0.02, OverLooks(3, 2, 0.95, p_value=0.0123, is_early=True))
