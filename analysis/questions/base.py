@@ -13,6 +13,7 @@ from mtdlab.analysis.inference.verdict import Judgement
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.next_steps import NextStep, choose_by_cost, run_best, run_more_seeds
 from mtdlab.analysis.questions.results import Basis, StudyResults
+from mtdlab.analysis.questions.wording import describe_recorded, join_sentences
 
 Decision = Literal["continue", "decided", "flat", "equivalent", "max_seeds", "no scores"]
 """Whether a study goes on after a look, or why it ends."""
@@ -137,6 +138,9 @@ class Question(ABC):
 
     def reply(self, heading: str, certainty: str, **rest: Any) -> Answer:
         """An answer with what does not depend on its wording."""
+        if self.after and self.outcome is not QuestionOutcome.NOT_TESTED:
+            late = f"Exploratory: the question was declared {describe_recorded(self.after)}."
+            certainty = join_sentences(certainty, late)
         scope = self.results.describe_scope(self.judged, is_paired=self.is_paired)
         given: dict[str, Any] = {"judged": self.judged, "outcome": self.outcome, "topic": self}
         given |= {"family": self.family, "scope": scope, "suggest": self.find_next_step}

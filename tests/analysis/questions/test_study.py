@@ -102,6 +102,10 @@ def test_a_question_that_was_declared_later_is_exploratory(ask: Ask) -> None:
     assert shares == {("slice",): pytest.approx(0.05), ("branch",): pytest.approx(0.05)}
     assert "Holm's rule" in describe_error_rates(results)
     late = ask(QUIET, plans=(recorded(), recorded(first, after=7)))
+    assert find_main(late).answer.certainty.endswith(
+        "Exploratory: the question was declared after 7 trials had started."
+    )
+    assert "Exploratory" not in find_main(results).answer.certainty
     text = describe_error_rates(late)
     assert text.startswith("All tests and intervals on this page are exploratory")
     assert text.endswith("The question was declared after 7 trials had started.")
