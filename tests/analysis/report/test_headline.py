@@ -60,7 +60,7 @@ def test_a_peak_is_answered_recommended_and_confirmed() -> None:
     assert shown.next_step.command == "mtdlab confirm mtd"
 
 
-def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained() -> None:
+def test_the_first_screen_says_what_varied_what_it_covers_and_what_training_gained() -> None:
     used = Environment(
         corpus=RecordedCorpus("builtin", 240, "sentences", "ab"),
         encoder=RecordedEncoder("tiny", 520_000, "cls pooling"),
