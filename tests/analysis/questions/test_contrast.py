@@ -94,6 +94,14 @@ def test_it_is_stated_by_the_values_of_a_setting_on_which_it_depends(ask: Ask) -
     assert answer.outcome is QuestionOutcome.SHOWN
 
 
+def test_a_difference_at_one_value_alone_is_open(ask: Ask) -> None:
+    runs = make_runs(lambda part, _, branch: 40 + 8 * (branch == "target") * (part == "new"))
+    question = contrast_of(ask(runs, {"contrast": OLD_OR_NEW}, alpha=0.01))
+    assert question.dependence == "branch"
+    assert min(size.low for size in question.judged.sizes) < 0
+    assert question.outcome is QuestionOutcome.OPEN
+
+
 def test_each_stated_difference_holds_over_all_looks(ask: Ask) -> None:
     runs = make_runs(lambda part, _, branch: 40 + (2 + 6 * (branch == "target")) * (part == "new"))
     at_look = Basis(0.02, OverLooks(3, 1, 0.9, p_value=0.1, is_early=True))

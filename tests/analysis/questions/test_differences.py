@@ -29,8 +29,12 @@ def test_of_three_values_the_largest_difference_is_stated_upwards(ask: Ask) -> N
     assert len(question.judged.sizes) == 3
     assert question.answer.effect.text == "slice old less slice new"
     assert question.answer.effect.size.mean == pytest.approx(means["old"] - means["new"])
-    assert question.answer.effect.size.low > 2
+    size = question.answer.effect.size
+    assert 2 < size.low < size.mean < size.high
     assert question.answer.heading == "The score depends on slice"
+    falling = make_runs(lambda part, *_: 40 - {"new": 0, "middle": 1, "old": 3}[part])
+    size = question_of(ask(falling, {"effect": "slice"})).answer.effect.size
+    assert 2 < size.low < size.mean < size.high
 
 
 def test_no_effect_is_equivalence_or_open_never_shown(ask: Ask) -> None:
