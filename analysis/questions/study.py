@@ -50,8 +50,8 @@ def _count_taken_out(study: StudyFrames) -> int:
 
 
 def derive_question(results: StudyResults) -> Declared:
-    """The question that follows from what varied in the completed runs."""
-    runs = with_methods(results.runs, results.study.settings)
+    """The question that follows from what the trials vary, also those that are not complete."""
+    runs = with_methods(results.trials, results.study.settings)
     read = [name for name in (METHOD, MTD, *CONDITIONS) if name in runs]
     rows = runs[read].drop_duplicates().astype("object")
     known = [dict(zip(read, row, strict=True)) for row in rows.where(rows.notna(), None).to_numpy()]

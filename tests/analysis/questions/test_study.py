@@ -11,10 +11,12 @@ from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.study import (
     describe_error_rates,
+    find_answer,
     find_main,
     find_others,
     kind_of,
     list_declared,
+    list_fields,
 )
 from tests.analysis.questions.conftest import Ask, make_runs, recorded
 
@@ -215,3 +217,20 @@ def test_a_question_without_runs_is_not_answered(ask: Ask) -> None:
     assert (answer.outcome, answer.number) == (QuestionOutcome.NOT_TESTED, None)
     empty = find_answer(ask(QUIET[:0], {"effect": "width"}))
     assert empty.heading == "No result yet"
+
+
+@pytest.mark.parametrize("complete", [(), (4,), (4, 6)])
+def test_what_a_study_asks_does_not_change_while_it_runs(
+    ask: Ask, complete: tuple[int, ...]
+) -> None:
+    fixed = {"ema_decay": 0.5, "queue_size": 64, "learning_rate": 1e-3, "steps": 10}
+    runs = make_runs(lambda *_: 40.0, noise=3.0).assign(**fixed)
+    runs["mtd"] = runs["slice"].map({"new": 4.0, "middle": 6.0, "old": 12.0})
+    is_complete = runs["mtd"].isin(complete)
+    runs["state"] = np.where(is_complete, "COMPLETE", "RUNNING")
+    results = ask(runs.assign(score=runs["score"].where(is_complete)))
+    assert find_main(results).sentence == (
+        "How does accuracy depend on the maximum traceable distance (MTD)?"
+    )
+    assert not find_answer(results).outcome.is_decided
+    assert "peak_mtd" in list_fields(results)
