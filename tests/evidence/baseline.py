@@ -11,8 +11,8 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from bounds import bound_below
 from joblib import Parallel, delayed
-from scipy import stats
 
 from mtdlab.analysis.inference.blocks import Blocks
 from mtdlab.analysis.measures import Floats
@@ -88,10 +88,6 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     table = pd.DataFrame(
         Parallel(n_jobs=-1)(delayed(measure)(*cell, datasets, seed) for cell in cells)
     )
-    level = 1 - 2 * 0.01 / len(table)
     for kind in ("best", "any"):
-        table[f"{kind}_low99"] = [
-            stats.binomtest(round(share * datasets), datasets).proportion_ci(level).low
-            for share in table[kind]
-        ]
+        table[f"{kind}_low99"] = bound_below(table[kind], table["n"], len(table))
     return table

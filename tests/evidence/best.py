@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from bounds import bound_below
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy import stats
 
 from mtdlab.analysis.inference.best import classify_best
 from mtdlab.analysis.inference.blocks import Fit
@@ -181,10 +181,6 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
         Parallel(n_jobs=-1)(delayed(measure)(*cell, datasets, seed) for cell in cells())
     )
     null = table["effect"] == 0
-    level = 1 - 2 * 0.01 / int(null.sum())
-    table["separated_low99"] = [
-        stats.binomtest(round(share * datasets), datasets).proportion_ci(level).low
-        for share in table["separated"]
-    ]
+    table["separated_low99"] = bound_below(table["separated"], table["n"], int(null.sum()))
     table.loc[~null, "separated_low99"] = np.nan
     return table

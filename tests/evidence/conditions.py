@@ -9,8 +9,8 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from bounds import bound_below
 from joblib import Parallel, delayed
-from scipy import stats
 from verdict import ALPHA, MARGIN, Truth, find_false
 
 from mtdlab.analysis.inference.shapes import design_tests
@@ -60,9 +60,5 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
         for truth in _truths(levels)
     ]
     table = pd.DataFrame(Parallel(n_jobs=-1)(cells))
-    level = 1 - 2 * 0.01 / len(table)
-    table["false_shared_low99"] = [
-        stats.binomtest(round(share * n), n).proportion_ci(level).low
-        for share, n in zip(table["false_shared"], table["n"], strict=True)
-    ]
+    table["false_shared_low99"] = bound_below(table["false_shared"], table["n"], len(table))
     return table

@@ -19,8 +19,9 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from bounds import bound_below
 from joblib import Parallel, delayed
-from scipy import special, stats
+from scipy import special
 
 from mtdlab.analysis.inference.decide import SessionComparison, find_comparison
 from mtdlab.analysis.inference.looks import find_open_nominal
@@ -252,9 +253,5 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
         for rule in SPENDING
     ]
     table = pd.DataFrame(Parallel(n_jobs=-1)(cells))
-    level = 1 - 2 * 0.01 / len(table)
-    false = [
-        stats.binomtest(round(share * n), n).proportion_ci(level).low
-        for share, n in zip(table["sessions_false_keep"], table["n"], strict=True)
-    ]
+    false = bound_below(table["sessions_false_keep"], table["n"], len(table))
     return table.assign(false_low99=false)

@@ -14,8 +14,8 @@ from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
+from bounds import bound_below
 from joblib import Parallel, delayed
-from scipy import stats
 
 from mtdlab.analysis.inference.blocks import Blocks
 from mtdlab.analysis.inference.shapes import shape_tests
@@ -136,12 +136,8 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     )
     no_interaction = table["together"] == 0
     no_effect = no_interaction & (table["effect"] == 0)
-    level = 1 - 2 * 0.01 / int(no_effect.sum())
     for kind in ("effects", "interaction", "pairs"):
-        table[f"{kind}_low99"] = [
-            stats.binomtest(round(share * datasets), datasets).proportion_ci(level).low
-            for share in table[kind]
-        ]
+        table[f"{kind}_low99"] = bound_below(table[kind], table["n"], int(no_effect.sum()))
         null = no_interaction if kind == "interaction" else no_effect
         table.loc[~null, f"{kind}_low99"] = np.nan
     return table

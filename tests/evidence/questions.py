@@ -15,8 +15,8 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from bounds import bound_below
 from joblib import Parallel, delayed
-from scipy import stats
 
 from mtdlab.analysis.data.frames import Plan, RecordedSetting, StudyFrames
 from mtdlab.analysis.questions.answer import QuestionOutcome
@@ -147,10 +147,6 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     table = pd.DataFrame(
         Parallel(n_jobs=-1)(delayed(measure)(*cell, datasets, seed) for cell in cells)
     )
-    level = 1 - 2 * 0.01 / len(cells)
     for kind in ("main", "others"):
-        table[f"{kind}_low99"] = [
-            stats.binomtest(round(share * datasets), datasets).proportion_ci(level).low
-            for share in table[f"{kind}_false"]
-        ]
+        table[f"{kind}_low99"] = bound_below(table[f"{kind}_false"], table["n"], len(table))
     return table

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from bounds import bound_below
 from errors import ERRORS, SKEWED
 from joblib import Parallel, delayed
-from scipy import stats
 
 from mtdlab.analysis.inference.blocks import connected_table
 from mtdlab.analysis.inference.shapes import design_tests, slope_contrasts
@@ -162,13 +162,8 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
 
 def with_bounds(table: pd.DataFrame) -> pd.DataFrame:
     """Cells with the lower 99 % bounds of their false verdicts (Bonferroni over cells)."""
-    level = 1 - 2 * 0.01 / len(table)
     for kind in ("peaks", "trends", "flat"):
-        false = (table[f"false_{kind}"] * table["n"]).round().astype(int)
-        bounds = [
-            stats.binomtest(count, n).proportion_ci(level).low
-            for count, n in zip(false, table["n"], strict=True)
-        ]
+        bounds = bound_below(table[f"false_{kind}"], table["n"], len(table))
         table[f"false_{kind}_low99"] = bounds
     return table
 
