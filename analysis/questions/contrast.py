@@ -12,7 +12,12 @@ from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.differences import judge_differences
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
-from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
+from mtdlab.analysis.questions.differences import (
+    DifferencesQuestion,
+    Family,
+    name_value,
+    name_within,
+)
 from mtdlab.analysis.questions.wording import (
     clean,
     describe_points,
@@ -31,13 +36,13 @@ class ContrastQuestion(DifferencesQuestion):
     @property
     def sentence(self) -> str:
         first, second = _name_values(self.asked)
-        within = _name_within(self.asked)
+        within = name_within(self.asked)
         return f"Does {first} score more than {second} in {self.results.metric}{within}?"
 
     @property
     def noun(self) -> str:
         first, second = _name_values(self.asked)
-        return f"the difference of {first} and {second}{_name_within(self.asked)}"
+        return f"the difference of {first} and {second}{name_within(self.asked)}"
 
     @classmethod
     def list_differences(cls, asked: Declared, values: pd.DataFrame) -> Family:
@@ -116,7 +121,7 @@ class ContrastQuestion(DifferencesQuestion):
         open_ = f"No difference of {first} and {second} is shown"
         if self.dependence:
             open_ = f"The difference of {first} and {second} depends on {clean(self.dependence)}"
-        return self.state(found.get(self.outcome, open_) + _name_within(self.asked))
+        return self.state(found.get(self.outcome, open_) + name_within(self.asked))
 
     def describe_certainty(self) -> str:
         averaged = ""
@@ -151,11 +156,5 @@ def _name_values(asked: Declared) -> tuple[str, str]:
     return name_value(name, asked.values[0]), clean(format_value(name, asked.values[1]))
 
 
-def _name_within(asked: Declared) -> str:
-    """The words for the settings that are held, after a comma; empty without any."""
-    held = [name_value(name, value) for name, value in asked.within.items()]
-    return f", with {join_words(held)}" if held else ""
-
-
 def _name(asked: Declared) -> str:
-    return " less ".join(_name_values(asked)) + _name_within(asked)
+    return " less ".join(_name_values(asked)) + name_within(asked)

@@ -20,7 +20,13 @@ from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.next_steps import NextStep, confirm_command, new_seeds, step
-from mtdlab.analysis.questions.wording import clean, format_p, join_sentences, over_all_looks
+from mtdlab.analysis.questions.wording import (
+    clean,
+    format_p,
+    join_sentences,
+    join_words,
+    over_all_looks,
+)
 from mtdlab.analysis.statistics.configurations import (
     Factors,
     determines,
@@ -229,3 +235,9 @@ def select_crossed(values: pd.DataFrame, asked: Collection[str]) -> pd.DataFrame
 def name_value(name: str, value: object) -> str:
     """A value of a setting as text."""
     return clean(f"{name} {format_value(name, value)}")
+
+
+def name_within(asked: Declared) -> str:
+    """The words for the settings that are held, after a comma; empty without any."""
+    held = [name_value(name, value) for name, value in asked.within.items()]
+    return f", with {join_words(held)}" if held else ""

@@ -7,7 +7,7 @@ from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations, summarise_scores
 from mtdlab.analysis.questions.base import Question
-from mtdlab.analysis.questions.differences import DifferencesQuestion, name_value
+from mtdlab.analysis.questions.differences import DifferencesQuestion, name_within
 from mtdlab.analysis.questions.study import find_others, list_declared
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_recorded
 from mtdlab.analysis.report.cells import make_table
@@ -43,9 +43,8 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
     """The means of what is compared, by the setting asked about and at most one other."""
     names = [str(name) for name in question.factors.values][:2]
     runs, [first, *others] = question.runs, names
-    held = [name_value(name, value) for name, value in question.asked.within.items()]
-    title = f"Score by {' and '.join(clean(name, most=40) for name in names)}"
-    title += f", with {' and '.join(held)}" if held else ""
+    settings = " and ".join(clean(name, most=40) for name in names)
+    title = f"Score by {settings}{name_within(question.asked)}"
     caption = f"Bars are {PERCENT} CIs over seeds, for these items."
     if others:
         cells = summarise(compute_deviations(runs, names), by=names, value="deviation")
