@@ -157,6 +157,10 @@ def check_tasks(top: StudyFile, kind: type[TrainerSettings], source: Source) -> 
             source.add((key,), message)
 
 
+OF_STUDY = ("evaluation", "tasks")
+"""The settings that say what is scored: the same for the search and the baseline."""
+
+
 def check_searched(name: str, top: StudyFile, known: Mapping[str, Setting], source: Source) -> None:
     """Check that a setting can be searched, whatever its values."""
     where = ("search", name)
@@ -170,6 +174,9 @@ def check_searched(name: str, top: StudyFile, known: Mapping[str, Setting], sour
         source.add(
             where, "is not searched, since it only fills what a file leaves open; use profiles"
         )
+    elif name in OF_STUDY:
+        message = "is not searched: what is compared is scored alike; write it under trainer"
+        source.add(where, message)
     elif name in top.trainer:
         source.add(where, "also fixed under trainer; keep one of the two")
 
@@ -211,10 +218,6 @@ def check_values(
                     model.partial({setting.name: value})
         except ValidationError as error:
             source.add(path, describe_rule(error.errors()[0]))
-
-
-OF_STUDY = ("evaluation", "tasks")
-"""The settings that say what is scored; a baseline shares them with the search."""
 
 
 def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: Source) -> None:

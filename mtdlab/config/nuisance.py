@@ -14,6 +14,20 @@ SEEDS, PER = "seeds", "per"
 Choice = Mapping[str, Mapping[str, Any]]
 """The chosen values by setting, by group."""
 
+_SCORING = "decides what is scored, or at which step, so each value would be scored differently"
+_COMPARED = "is what configurations are compared in; search it, or write it under trainer"
+_LENGTH = "is the length of training, in which configurations would differ; search it"
+NEVER = {
+    **dict.fromkeys(("evaluation", "tasks", "select_on", "evaluate_every"), _SCORING),
+    **dict.fromkeys(("method", "encoder", "corpus"), _COMPARED),
+    **dict.fromkeys(("steps", "sentences", "epochs"), _LENGTH),
+    **dict.fromkeys(("device", "precision"), "decides how a trial is computed, not what"),
+    "seed": "varies chance alone; a study takes its seeds from seeds: [0, 1, 2]",
+    "probe_every": "changes no score",
+    "preset": "only fills what a file leaves open",
+}
+"""The settings whose value is never chosen for each configuration, and why."""
+
 
 @dataclass(frozen=True)
 class Nuisance:

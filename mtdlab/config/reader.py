@@ -24,7 +24,7 @@ from mtdlab.config.checks import (
     with_evaluator,
 )
 from mtdlab.config.method_study import MethodSpec, known_settings, with_pooling
-from mtdlab.config.nuisance import NUISANCE, PER, SEEDS, Nuisance, nuisance_values
+from mtdlab.config.nuisance import NEVER, NUISANCE, PER, SEEDS, Nuisance, nuisance_values
 from mtdlab.config.paths import Places, resolve_paths
 from mtdlab.config.program_study import (
     ProgramSpec,
@@ -252,6 +252,8 @@ def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance 
         path = (NUISANCE, name)
         if elsewhere := [key for key, settings in others.items() if name in settings]:
             source.add(path, f"is given under {elsewhere[0]} too; take it out of one")
+        elif name in NEVER:
+            source.add(path, f"is not chosen for each configuration: it {NEVER[name]}")
         elif name not in spec.known:
             source.collect([source.unknown(path, spec.known, OF_PROGRAM)])
         elif not isinstance(given, list) or len({*map(repr, given)}) < 2:

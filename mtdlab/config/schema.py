@@ -35,7 +35,7 @@ def study_schema() -> dict[str, Any]:
     section = {"type": "object", "additionalProperties": False}
     searched: dict[str, Any] = {}
     for name, described in known.items():
-        if name != "seed":
+        if name not in ("seed", *OF_STUDY):
             # a list of values, or a mapping such as {low: 0.5, high: 0.9} in one of its spellings
             value = _without(described, "default")
             values = {"type": "array", "items": value, "minItems": 1}

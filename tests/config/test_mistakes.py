@@ -144,3 +144,14 @@ def test_every_pattern_has_its_sentence() -> None:
         if any(getattr(rule, "pattern", None) for rule in field.metadata)
     }
     assert with_pattern == PATTERNS.keys() - {"study"}
+
+
+@pytest.mark.parametrize(
+    ("searched", "place"),
+    [("evaluation: [builtin, other]", "evaluation"), ("tasks: [STS12, SICKR]", "tasks")],
+)
+def test_configurations_are_scored_on_the_same_data(read: Read, searched: str, place: str) -> None:
+    text = f"study: a\nsearch:\n  ema_decay: [0.5, 0.9]\n  {searched}\n"
+    with pytest.raises(SpecError, match=r"4:3: search.* what is compared is scored alike") as error:
+        read(text)
+    assert [mistake.path for mistake in error.value.mistakes] == [("search", place)]

@@ -109,6 +109,19 @@ def test_it_is_part_of_what_identifies_the_study(read: Read) -> None:
         ("{learning_rate: [0.001, [1]]}", r"\[1\] is not a single value"),
         ("{learning_rate: [0.001, -1]}", "learning_rate: -1: must be above 0"),
         ("{learning_rat: [0.001, 0.01]}", "learning_rate"),
+        ("{evaluation: [builtin, other]}", "evaluation: is not chosen .* decides what is scored"),
+        ("{tasks: [STS12, SICKR]}", "tasks: is not chosen for each configuration"),
+        ("{select_on: [dev, last]}", "select_on: is not chosen for each configuration"),
+        ("{evaluate_every: [1, 5]}", "evaluate_every: is not chosen for each configuration"),
+        ("{encoder: [builtin, other]}", "encoder: is not chosen .* search it"),
+        ("{corpus: [builtin, other]}", "corpus: is not chosen .* search it"),
+        ("{method: [simcse, xbm]}", "method: is not chosen .* search it"),
+        ("{sentences: [640, 1280]}", "sentences: is not chosen .* length of training"),
+        ("{device: [cpu, cuda]}", "device: is not chosen .* how a trial is computed"),
+        ("{precision: [auto, float32]}", "precision: is not chosen for each configuration"),
+        ("{seed: [1, 2]}", "seed: is not chosen .* varies chance alone"),
+        ("{probe_every: [1, 2]}", "probe_every: is not chosen .* changes no score"),
+        ("{preset: [intended, published-code]}", "preset: is not chosen for each configuration"),
         ("{seeds: [9]}", "name a setting and its values"),
         ("{learning_rate: [0.001, 0.01], seeds: [5, 2]}", "2 is a seed of the study too"),
         ("{learning_rate: [0.001, 0.01], seeds: []}", r"\[\]: write a list of seeds"),
@@ -132,3 +145,9 @@ def test_only_a_grid_that_is_ranked_by_dev_data_has_a_choice(read: Read) -> None
         read(STUDY + "select_by: sts_test\n")
     with pytest.raises(SpecError, match="needs sampler: grid; random has no configurations"):
         read(STUDY + "sampler: random\ntrials: 4\n")
+
+
+def test_the_length_of_training_is_refused_where_it_is_not_fixed(read: Read) -> None:
+    text = STUDY.replace("{learning_rate: [0.0003, 0.001, 0.003]}", "{steps: [5, 9]}")
+    with pytest.raises(SpecError, match=r"steps: is not chosen .* length of training"):
+        read(text.replace("trainer: {steps: 10}\n", ""))

@@ -175,6 +175,7 @@ def test_a_nuisance_setting_of_a_program_is_a_setting() -> None:
         (NUISANCE.replace("[0.1, 0.5]", "0.1"), "write a list of two values or more"),
         (NUISANCE.replace("rate", "width"), "width: is given under trainer too"),
         (NUISANCE.replace("rate", "0rate"), "0rate"),
+        (NUISANCE.replace("rate", "epochs"), "epochs: is not chosen .* length of training"),
     ],
 )
 def test_a_wrong_nuisance_setting_of_a_program_is_refused(text: str, message: str) -> None:

@@ -28,6 +28,11 @@ def test_without_questions_the_plan_is_recorded_as_before(read: Read) -> None:
     assert spec.planned_question().asked.write() == {"shape": "mtd"}
 
 
+def test_numbers_of_training_sentences_are_conditions(read: Read) -> None:
+    lengths = "search.sentences=[6400, 12800]"
+    assert read(STUDY, lengths).planned_question().asked.write() == {"conditions": "mtd"}
+
+
 @pytest.mark.parametrize("override", ["search.ema_decay=[0.85]", "questions=[{effect: steps}]"])
 def test_a_question_about_what_does_not_vary_is_refused_at_its_place(
     read: Read, override: str
