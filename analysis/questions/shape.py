@@ -36,7 +36,6 @@ from mtdlab.analysis.questions.next_steps import NextStep, confirm_command, new_
 from mtdlab.analysis.questions.results import at_defaults, find_highest
 from mtdlab.analysis.questions.wording import (
     describe_over_looks,
-    describe_points,
     format_p,
     join_words,
     list_above,
@@ -244,11 +243,22 @@ def list_shape(verdict: Verdict) -> Mapping[str, Any]:
 
 
 def find_effect(verdict: Verdict) -> Difference | None:
-    """The level with the highest estimate less the runner-up; None where nothing is compared."""
+    """The difference that the shape rests on; None where nothing is compared.
+
+    It is the level with the highest estimate less another one: where the score rises or falls, less
+    the end where it is lower; where it peaks, less the end where it is higher, which the peak has
+    to exceed; otherwise less the lowest level, the largest difference that there is.
+    """
     if not verdict.leads:
         return None
-    over = over_all_looks(verdict.over_looks)
-    return Difference(verdict.leads[0].size, verdict.confidence, name_lead(verdict), over)
+    ends = [lead for lead in verdict.leads if lead.mtd in (verdict.first, verdict.last)]
+    lead, role = verdict.leads[-1], "the lowest mean"
+    if ends and (verdict.is_peaked or verdict.is_trend):
+        lead = ends[0 if verdict.is_peaked else -1]
+        role = "the first level" if lead.mtd == verdict.first else "the last level"
+    best, other = (format_mtd(mtd) for mtd in (verdict.peak_mtd, lead.mtd))
+    text = f"MTD {best}, the highest mean, less MTD {other}, {role}"
+    return Difference(lead.size, verdict.confidence, text, over_all_looks(verdict.over_looks))
 
 
 def _describe_these(verdict: Verdict) -> str:
@@ -322,9 +332,8 @@ def write_sentence(verdict: Verdict) -> str:
     texts = [f"{answer_shape(verdict)}."]
     if find_obstacle(verdict):
         return texts[0]
-    if verdict.leads:
-        size, over = verdict.leads[0].size, over_all_looks(verdict.over_looks)
-        texts.append(f"{name_lead(verdict)}: {describe_points(size, verdict.confidence, over)}.")
+    if effect := find_effect(verdict):
+        texts.append(effect.sentence)
     texts.append(describe_certainty(verdict))
     if not verdict.is_flat:
         texts.append(
@@ -406,10 +415,12 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
             f"{100 * (1 - verdict.confidence):.3g} %{over})"
         )
-    last, above = len(verdict.leads) - 1, {}
-    for place, lead in enumerate(verdict.leads[1:], start=1):
-        roles = {"the lowest": place == last, "the default": lead.mtd == default}
-        if named := [role for role, holds in roles.items() if holds]:
+    last, effect, above = len(verdict.leads) - 1, find_effect(verdict), {}
+    for place, lead in enumerate(verdict.leads):
+        roles = {"the runner-up": not place, "the lowest": place == last}
+        roles["the default"] = lead.mtd == default
+        named = [role for role, holds in roles.items() if holds]
+        if named and effect and lead.size is not effect.size:
             above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
     span = f"MTD {format_mtd(verdict.first)} to {format_mtd(verdict.last)}"
     levels = f"{verdict.levels} levels, {span}"
@@ -420,12 +431,6 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
         ends = f"{levels}, standard errors as given."
     looks = describe_over_looks(verdict.over_looks)
     return f"{list_above(above, verdict.confidence, over)}{tests}; {ends}{looks and ' '}{looks}"
-
-
-def name_lead(verdict: Verdict) -> str:
-    """The level with the highest estimate less the runner-up, in words."""
-    role = ", the runner-up" if len(verdict.leads) > 1 else ""
-    return f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(verdict.leads[0].mtd)}{role}"
 
 
 _WHERE_FIXED = ("ema_decay", "queue_size")

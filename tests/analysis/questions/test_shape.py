@@ -24,23 +24,24 @@ BASE = Verdict(
         Lead(10, Estimate(5.98, 3.5, 8.46)),
     ),
 )
-_LEADS = (
-    "MTD 28 less MTD 41, the runner-up: 0.50 points (95 % CI -0.75 to 1.75). Above the lowest, "
-    "MTD 10: 5.98 points (95 % CI 3.50 to 8.46)."
-)
+_RUNNER_UP = "Above the runner-up, MTD 41: 0.50 points (95 % CI -0.75 to 1.75). "
+_LOWEST = "5.98 points (95 % CI 3.50 to 8.46)."
+_LARGEST = f"MTD 28, the highest mean, less MTD 10, the lowest mean: +{_LOWEST} {_RUNNER_UP}"
+_RISE = f"MTD 28, the highest mean, less MTD 10, the first level: +{_LOWEST} {_RUNNER_UP}"
 _COUNTS = "8 seeds, 7 levels, MTD 10 to 208."
 
 
-def test_a_peak_states_the_differences_to_the_runner_up_and_to_the_lowest() -> None:
+def test_a_peak_states_how_far_it_is_above_the_higher_end() -> None:
     peaked = replace(BASE, verdict="peaked", p_value=0.0001)
+    above = f"{_RUNNER_UP}Above the lowest, MTD 10: {_LOWEST}"
     assert write_sentence(peaked) == (
-        f"The score peaks between MTD 18 and 41. {_LEADS} p < 0.001 for a peak "
+        "The score peaks between MTD 18 and 41. MTD 28, the highest mean, less MTD 208, the last "
+        f"level: +4.51 points (95 % CI 2.50 to 6.52). {above} p < 0.001 for a peak "
         f"(multiplicity-adjusted); {_COUNTS} Statistically indistinguishable from the best of 7 "
         "levels (95 % confidence): MTD 18, 28, 41."
     )
     assert describe_certainty(peaked) == (
-        "Above the lowest, MTD 10: 5.98 points (95 % CI 3.50 to 8.46). p < 0.001 for a peak "
-        f"(multiplicity-adjusted); {_COUNTS}"
+        f"{above} p < 0.001 for a peak (multiplicity-adjusted); {_COUNTS}"
     )
     assert answer_shape(peaked, "η 0.9 to 0.97") == (
         "The score peaks between MTD 18 and 41 (η 0.9 to 0.97)"
@@ -53,7 +54,7 @@ def test_an_end_that_may_be_as_good_as_a_peak_is_named() -> None:
     answer = "The score rises and falls inside the range; it is best between MTD 10 and 41"
     assert answer_shape(first) == answer
     sentence = write_sentence(first)
-    assert sentence.startswith(f"{answer}. MTD 28 less MTD 41")
+    assert sentence.startswith(f"{answer}. MTD 28, the highest mean, less MTD 208")
     assert sentence.endswith("from the best of 7 levels (95 % confidence): MTD 10, 28, 41.")
     last = answer_shape(replace(first, optimal_range=(28, 208)))
     assert last.endswith("inside the range; it is best between MTD 28 and 208")
@@ -67,12 +68,15 @@ def test_a_trend_states_the_differences_and_what_was_not_tested() -> None:
     rising = replace(BASE, verdict="rising", p_trend=0.012, peak_mtd=208, optimal_range=(208,))
     assert write_sentence(replace(rising, peak_excluded=True)) == (
         "The score rises with MTD, up to 208, the highest tested. "
-        f"{_LEADS.replace('MTD 28', 'MTD 208')} p = 0.012 for a trend; {_COUNTS} Statistically "
+        f"{_RISE.replace('MTD 28', 'MTD 208')}p = 0.012 for a trend; {_COUNTS} Statistically "
         "indistinguishable from the best of 7 levels (95 % confidence): MTD 208. A peak of at "
         "least 0.5 points inside the range is excluded; MTDs above 208 were not tested."
     )
     falling = write_sentence(replace(rising, verdict="falling", peak_mtd=10, optimal_range=(10,)))
-    assert falling.startswith("The score falls with MTD, from 10, the lowest tested. MTD 10 less")
+    assert falling.startswith("The score falls with MTD, from 10, the lowest tested. MTD 10, the ")
+    assert "less MTD 208, the last level: +4.51 points" in write_sentence(
+        replace(BASE, verdict="falling", peak_mtd=10, leads=BASE.leads[:2])
+    )
     assert falling.endswith("is not excluded; MTDs below 10 were not tested.")
 
 
@@ -82,7 +86,7 @@ def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
     assert answer_shape(rising) == (
         "The score rises overall with MTD; it is best between MTD 18 and 208"
     )
-    assert f"18 and 208. {_LEADS} p = 0.012 for a trend; {_COUNTS} Sta" in write_sentence(rising)
+    assert f"18 and 208. {_RISE}p = 0.012 for a trend; {_COUNTS} Sta" in write_sentence(rising)
     falling = replace(rising, verdict="falling")
     assert answer_shape(falling).startswith("The score falls overall with MTD; it is best")
     assert answer_shape(replace(rising, peak_mtd=208, optimal_range=(208,))) == (
@@ -95,7 +99,7 @@ def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
 
 def test_a_flat_score_states_its_margin_and_significance_level() -> None:
     assert write_sentence(replace(BASE, verdict="flat")) == (
-        f"MTD makes no difference between 10 and 208. {_LEADS} Any two levels differ by less than "
+        f"MTD makes no difference between 10 and 208. {_LARGEST}Any two levels differ by less than "
         f"0.5 points (equivalence tests at 5 %); {_COUNTS}"
     )
 
@@ -103,9 +107,9 @@ def test_a_flat_score_states_its_margin_and_significance_level() -> None:
 def test_an_inconclusive_verdict_has_both_p_values() -> None:
     every = (10.0, 18.0, 28.0, 41.0, 75.0, 120.0, 208.0)
     text = (
-        f"Inconclusive: no effect of MTD between 10 and 208 is significant. {_LEADS} p = 0.2 for a "
-        f"peak, p = 0.34 for a trend; {_COUNTS} Statistically indistinguishable from the best of 7 "
-        "levels (95 % confidence): 7 levels of MTD from 10 to 208."
+        f"Inconclusive: no effect of MTD between 10 and 208 is significant. {_LARGEST}p = 0.2 for "
+        f"a peak, p = 0.34 for a trend; {_COUNTS} Statistically indistinguishable from the best of "
+        "7 levels (95 % confidence): 7 levels of MTD from 10 to 208."
     )
     seeds = replace(BASE, optimal_range=every)
     assert write_sentence(seeds) == text
@@ -115,8 +119,6 @@ def test_an_inconclusive_verdict_has_both_p_values() -> None:
 
 
 def test_a_level_that_is_the_default_is_compared_too() -> None:
-    other, lowest = (describe_certainty(BASE, level) for level in (208, 10))
-    assert re.match(
-        r"Above the default, MTD 208: \S+ points .* Above the lowest, MTD 10: 5\.98", other
-    )
-    assert lowest.startswith("Above the lowest and the default, MTD 10: 5.98 points (95 % CI ")
+    other, runner_up = (describe_certainty(BASE, level) for level in (208, 41))
+    assert re.match(r"Above the runner-up, MTD 41: .* Above the default, MTD 208: 4\.51", other)
+    assert runner_up.startswith("Above the runner-up and the default, MTD 41: 0.50 points (95 % ")

@@ -17,7 +17,7 @@ def test_the_summary_is_three_sentences_with_their_numbers() -> None:
     trials = make_trials()
     verdict, runs, training = summarise_study(StudyContext(build_study(trials)))
     assert verdict.startswith(
-        "The score peaks between MTD 8 and 10.7. MTD 8.67 less MTD 8, the runner-up: "
+        "The score peaks between MTD 8 and 10.7. MTD 8.67, the highest mean, less MTD 14.7, "
     )
     assert "3 seeds, 8 levels, MTD 5 to 14.7. " in verdict
     assert runs == "24 trials completed, 3 seeds."

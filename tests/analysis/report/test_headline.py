@@ -50,8 +50,8 @@ def test_a_peak_is_answered_recommended_and_confirmed() -> None:
         "How does sts_average depend on the maximum traceable distance (MTD)?"
     )
     assert shown.answer == "The score peaks between MTD 8 and 8.67"
-    assert shown.effect.text == "MTD 8.67 less MTD 8, the runner-up"
-    assert shown.certainty.startswith("Above the lowest, MTD ")
+    assert shown.effect.text == "MTD 8.67, the highest mean, less MTD 14.7, the last level"
+    assert shown.certainty.startswith("Above the runner-up, MTD 8: ")
     assert "for a peak (multiplicity-adjusted)" in shown.certainty
     assert "3 seeds, 8 levels" in shown.certainty
     assert shown.recommendation.label == "Recommended configuration"
@@ -151,7 +151,7 @@ def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() ->
         shown.effect.text,
     )
     assert float(shown.effect.value) == pytest.approx(3, abs=1)
-    assert ", the runner-up: " in shown.certainty
+    assert ", the last level: " in shown.certainty
     assert shown.next_step.text.startswith("Compare configurations of equal MTD that divide it")
     assert "Most different here: η" in shown.next_step.text
     assert "verdict" not in shown.next_step.text
@@ -473,7 +473,7 @@ def test_training_that_did_not_raise_the_score_is_the_headline(above: float, ans
     shown = headline_of(study)
     assert shown.answer == answer
     assert shown.certainty.startswith(f"Before training {before:.2f}, after it ")
-    peak = "The score peaks between MTD 8 and 8.67. MTD 8.67 less MTD 8, the runner-up: "
+    peak = "The score peaks between MTD 8 and 8.67. MTD 8.67, the highest mean, less MTD 14.7, "
     assert peak in shown.certainty
     assert float(shown.effect.value) == pytest.approx(-above, abs=0.01)
     assert shown.recommendation.label == "Highest mean, not above that before training"
