@@ -39,13 +39,31 @@ from mtdlab.analysis.inference.pairing import estimate_difference
 from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, fewest_seeds
 from mtdlab.analysis.measures import Floats
 
-Answer = Literal["keep", "equivalent", "drop", "more seeds"]
+Answer = Literal["keep", "equivalent", "drop", "failures", "more seeds"]
 _NAMES = ("configuration", "name", "method")
 """Columns whose value alone names a configuration."""
 _BASELINE = "baseline"
 """The name of a study's own baseline."""
+_WITHOUT_SCORE = ("FAIL", "PRUNED")
+"""States of runs that have ended without a score."""
 _ALIKE = 1e-9
 """Points below which differences have no scatter, and so no interval."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The seeds of a configuration whose runs have ended, and those without a score among them.
+
+    A seed whose run was pruned, or failed and was not run again, has no score.
+    """
+
+    seeds: int
+    failed: int
+
+    @property
+    def rate(self) -> float:
+        """The share of seeds without a score, from 0 to 1."""
+        return self.failed / self.seeds
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,7 @@ class Decision:
         difference: candidate less baseline, in points. `low` has the error `level`, `high` alpha.
         level: alpha, or the part of it that this candidate of a session has.
         shared: the seeds that both have; left_out: those that one of them has.
+        ended: the seeds of the candidate, and those of the baseline, whose runs have ended.
         looks: the numbers of seeds of the looks so far, of the session or the study, over which
             both errors hold. candidates: how many the session has; 0 without one.
         more_seeds: how many more give an answer with 80 % power, if all is as estimated; None with
@@ -71,6 +90,7 @@ class Decision:
     level: float
     shared: tuple[int, ...]
     left_out: tuple[int, ...]
+    ended: tuple[Ended, Ended]
     looks: tuple[int, ...]
     candidates: int
     more_seeds: int | None
@@ -83,12 +103,16 @@ def decide(
     baseline: str | None = None,
     margin: float | None = None,
     session: Path | str | None = None,
+    failed_score: float | None = None,
 ) -> Decision:
     """Whether to keep or drop a candidate or to run more seeds, by the first rule that holds.
 
     keep        the interval of the difference lies above 0.
     equivalent  it lies within the margin, on both sides of 0.
     drop        it lies below the margin.
+
+    Runs that fail are not a random part of all: where the candidate has failed more often, or the
+    baseline where the answer were equivalent or drop, the answer is `failures`.
 
     Args:
         study: as `read_run_table` makes it of a file or a DataFrame, and `load_study` reads it.
@@ -98,6 +122,8 @@ def decide(
         margin: in points (score x 100); by default the study's.
         session: the file that keeps looks and candidates. Without one, this is one look at one
             candidate, or the last of the looks that the study has recorded.
+        failed_score: what a run counts that failed or was pruned, in points, such as the score of
+            guessing; its seed is compared then. By default it has no score.
 
     Raises ValueError for what cannot be compared and for a session of something else, TypeError
     for a DataFrame, OSError where the session's file cannot be read or written.
@@ -110,12 +136,19 @@ def decide(
     margin = float(study.margin if margin is None else margin)
     if not 0 <= margin < math.inf:
         raise ValueError(f"the margin is {margin:g} points; it must be a number of at least 0")
-    new, old, names = _find_runs(study, candidate, baseline)
+    *sides, names = _find_runs(study, candidate, baseline)
+    ended = _count_ended(sides[0]), _count_ended(sides[1])
+    new, old = (_score_runs(runs, failed_score) for runs in sides)
     first, second = (runs.groupby("seed")["score"].mean() for runs in (new, old))
     differences = (first - second).dropna()
     if (count := len(differences)) < 2:
-        raise ValueError(f"{' and '.join(names)}: {count} common seeds with scores; 2 are needed")
+        why = describe_failures(*ended, names[1], names[0])
+        why = f" ({why})" if why else ""
+        raise ValueError(
+            f"{' and '.join(names)}: {count} common seeds with scores{why}; 2 are needed"
+        )
     terms = f"study {study.name}, score {study.metric}, margin {margin}, alpha {study.alpha}"
+    terms += "" if failed_score is None else f", score of failed runs {failed_score:g}"
     unkept = nullcontext(list[SessionComparison]())
     with open_session(Path(session), terms) if session else unkept as kept:
         comparison = find_comparison(kept, terms, *names, study.alpha)
@@ -128,6 +161,8 @@ def decide(
         is_alike = low.mean != 0 and np.ptp(differences) < _ALIKE
         difference = Estimate(low.mean) if is_alike else Estimate(low.mean, low.low, high.high)
         answer = _find_answer(difference, margin)
+        if failed_score is None and _is_selected(answer, *ended):
+            answer = "failures"
         if answer == "keep":
             comparison.kept_at = comparison.kept_at or len(kept)
     is_open = answer == "more seeds"
@@ -141,6 +176,7 @@ def decide(
         looks.level,
         tuple(differences.index.tolist()),
         tuple(sorted({*first.index} ^ {*second.index})),
+        ended,
         looks.past,
         len(kept) if session else 0,
         more,
@@ -189,6 +225,46 @@ def _find_answer(difference: Estimate, margin: float) -> Answer:
     return "more seeds"
 
 
+def describe_failures(new: Ended, old: Ended, candidate: str, baseline: str) -> str:
+    """How many seeds of both sides have no score; empty where all have one."""
+    if not new.failed + old.failed:
+        return ""
+    return (
+        f"{new.failed} of {new.seeds} seeds have no score with {candidate}, {old.failed} of "
+        f"{old.seeds} with {baseline}"
+    )
+
+
+def _is_selected(answer: Answer, new: Ended, old: Ended) -> bool:
+    """Whether an answer may come from the runs that one side lacks.
+
+    Where the worst runs of a candidate fail, the others are better than it is.
+    """
+    more_failed = new.rate - old.rate
+    return more_failed > 0 if answer == "keep" else answer != "more seeds" and more_failed < 0
+
+
+def _count_ended(runs: pd.DataFrame) -> Ended:
+    """The seeds of a configuration's runs; runs without a seed count as one each."""
+    seeds = runs["seed"].where(runs["seed"].notna(), -1 - runs["number"])
+    scored = seeds.isin(seeds.loc[completed_runs(runs).index])
+    return Ended(seeds.nunique(), seeds[~scored].nunique())
+
+
+def _score_runs(runs: pd.DataFrame, failed_score: float | None) -> pd.DataFrame:
+    """The completed runs, with those of seeds that have none where a failed run has a score."""
+    done = completed_runs(runs)
+    if failed_score is None:
+        return done
+    failed = runs[runs["seed"].notna() & ~runs["seed"].isin(done["seed"])]
+    if len(done) and failed_score > done["score"].min():
+        raise ValueError(
+            f"a failed run cannot count {failed_score:g}, which is more than the lowest score of "
+            f"the runs that completed, {done['score'].min():.6g}"
+        )
+    return pd.concat([done, failed.assign(score=failed_score)])
+
+
 def _count_more(values: Floats, interval: Estimate, margin: float, looks: _Looks) -> int | None:
     """`Decision.more_seeds` of differences by seed, (S,), whose interval does not decide."""
     count, mean, deviation = len(values), interval.mean, values.std(ddof=1)
@@ -214,10 +290,13 @@ def _count_more(values: Floats, interval: Estimate, margin: float, looks: _Looks
 def _find_runs(
     study: StudyFrames, candidate: str, baseline: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, str]]:
-    """The runs of the candidate and of the baseline, and the names of baseline and candidate."""
-    runs = completed_runs(judged_trials(study)[0])
-    if not len(runs):
+    """The ended runs of candidate and baseline, and the names of baseline and candidate."""
+    judged, _ = judged_trials(study)
+    if not len(completed_runs(judged)):
         raise ValueError(f"{study.name} has no completed run with a score")
+    # the trials of a look are the completed ones of its seeds
+    failed = study.trials["state"].isin(_WITHOUT_SCORE) & study.trials["seed"].isin(judged["seed"])
+    runs = pd.concat([completed_runs(judged), study.trials[failed]])
     keys = [key for key in (*study.compared, "mtd") if key in runs]
     if baseline is None and study.baseline is None:
         raise ValueError(
@@ -225,7 +304,7 @@ def _find_runs(
         )
     baseline = baseline or _BASELINE
     new, old = (
-        completed_runs(study.baseline.trials)
+        study.baseline.trials[study.baseline.trials["state"].isin(("COMPLETE", *_WITHOUT_SCORE))]
         if study.baseline is not None and name == _BASELINE
         else _select(runs, keys, name, role)
         for name, role in ((candidate, "candidate"), (baseline, "baseline"))
@@ -251,7 +330,7 @@ def _select(runs: pd.DataFrame, keys: list[str], name: str, role: str) -> pd.Dat
             same |= pd.to_numeric(runs[key], errors="coerce") == float(value)
         if not same.any():
             known = ", ".join(texts.unique()[:10])
-            raise ValueError(f"{role} {name!r}: no completed run has {part}; {key} is {known}")
+            raise ValueError(f"{role} {name!r}: no run has ended with {part}; {key} is {known}")
         runs = runs[same]
     if varied := varied_settings(runs, keys):
         raise ValueError(

@@ -24,6 +24,7 @@ ANSWERS = {
     "equivalent": (10, "lies within the margin"),
     "drop": (10, "lies below the margin"),
     "more seeds": (11, "does not decide"),
+    "failures": (12, "would decide, but more runs of the side that it favours have failed"),
 }
 """The exit code of an answer, and what the interval does."""
 
@@ -67,6 +68,14 @@ def decide(
             help="File that keeps the looks and the candidates, so that 5 % holds for all of them.",
         ),
     ] = None,
+    failed_score: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS",
+            help="What a run counts that failed or was pruned, such as the score of guessing, "
+            "in points (score x 100). Default: its seed is left out.",
+        ),
+    ] = None,
     score: opt.Score = "",
     column: opt.Column = None,
     scale: opt.ScoreScale = None,
@@ -76,7 +85,8 @@ def decide(
     """Keep or drop a change, or run more seeds: a candidate less its baseline, seed by seed.
 
     keep: the interval of the difference lies above 0. equivalent: it lies within the margin. drop:
-    it lies below the margin. Exit code 0 to keep, 10 for equivalent or drop, 11 for more seeds.
+    it lies below the margin. failures: one of these, but more runs of the side that it favours have
+    failed. Exit code 0 to keep, 10 for equivalent or drop, 11 for more seeds, 12 for failures.
 
     After every seed: mtdlab decide runs.csv --baseline lr=0.1 --candidate lr=0.2 --session s.json
     """
@@ -99,7 +109,14 @@ def decide(
         )
         if not isinstance(study, StudyFrames):
             raise MtdlabError(f"{source} has level means; the runs of single seeds are needed")
-        found = find_decision(study, candidate, baseline=baseline, margin=margin, session=session)
+        found = find_decision(
+            study,
+            candidate,
+            baseline=baseline,
+            margin=margin,
+            session=session,
+            failed_score=failed_score,
+        )
     except ValueError as error:
         raise MtdlabError(str(error)) from None
     except OSError as error:
@@ -122,6 +139,11 @@ def _sentences(decision: "Decision") -> Iterator[str]:
         f"{difference.mean:+.2f} points ({interval}; {len(decision.shared)} common seeds; margin "
         f"{decision.margin:g} points); the interval {ANSWERS[decision.answer][1]}."
     )
+    if decision.answer == "failures":
+        yield (
+            "Repair what fails and run those seeds again, or state with --failed-score what a "
+            "failed run counts."
+        )
     if decision.more_seeds:
         more = format_count(decision.more_seeds, "more seed")
         yield f"{more} would decide with 80 % power, if all is as estimated."
@@ -134,6 +156,10 @@ def _sentences(decision: "Decision") -> Iterator[str]:
         scope += f", the lower one for all candidates together ({decision.candidates} so far)"
     bound = f"a one-sided bound of {100 * (1 - decision.alpha):g} %"
     yield f"Each end of the interval is {bound} for {scope}."
+    from mtdlab.analysis.inference.decide import describe_failures
+
+    if failures := describe_failures(*decision.ended, decision.candidate, decision.baseline):
+        yield f"{failures}."
     if left_out:
         seeds, named = format_count(len(left_out), "seed"), ", ".join(map(str, left_out[:10]))
         yield f"Left out: {seeds} with which one of the two has no score ({named})."

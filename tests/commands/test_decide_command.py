@@ -1,6 +1,7 @@
 """The command decide: exit codes, what is printed, and mistakes."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -61,10 +62,20 @@ def test_a_session_says_what_its_bounds_hold_for(table: Path, command: Command) 
     assert "Left out: 1 seed with which one of the two has no score (3)." in text
 
 
+def test_failures_of_the_candidate_alone_have_an_exit_code(table: Path, command: Command) -> None:
+    rows = [re.sub(r"^(2|3),0.2,10,.*", r"\1,0.2,10,", row) for row in table.read_text().split()]
+    table.write_text("\n".join(rows) + "\n")
+    text = " ".join(command(f"{PAIR} rate=0.2", ANSWERS["failures"][0]).stdout.split())
+    assert text.startswith("failures: rate=0.2 less rate=0.1 is +2.0")
+    assert "2 of 4 seeds have no score with rate=0.2, 0 of 4 with rate=0.1." in text
+    text = command(f"{PAIR} rate=0.2 --failed-score 60", 11).stdout
+    assert "4 common seeds" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (f"{PAIR} rate=0.9", "no completed run has rate=0.9; rate is 0.1, 0.2, 0.3, 0.4, 0.5"),
+        (f"{PAIR} rate=0.9", "no run has ended with rate=0.9; rate is 0.1, 0.2, 0.3, 0.4, 0.5"),
         (
             f"{PAIR} rate=0.2 --margin -1",
             "the margin is -1 points; it must be a number of at least",
@@ -93,4 +104,7 @@ def test_a_study_of_the_database(recorded: Recorded, command: Command) -> None:
     """The trials of one of its two learning rates have failed."""
     line = f"decide tiny --storage {recorded.storage} --baseline learning_rate=1e18"
     done = command(f"{line} --candidate learning_rate=0.001", 2)
-    assert "no completed run has learning_rate=1e18; learning_rate is 0.001" in done.stderr
+    assert (
+        "of 2 seeds have no score with learning_rate=0.001, 2 of 2 with learning_rate=1e18"
+        in " ".join(done.stderr.split())
+    )

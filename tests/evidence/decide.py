@@ -63,17 +63,24 @@ def _quantiles(level: float) -> Floats:
     return np.asarray(-special.stdtrit(_LOOKS - 1.0, find_open_nominal(looks, level)))
 
 
-def _sequential(quantiles: Callable[[float], Floats]) -> Rule:
+def _sequential(quantiles: Callable[[float], Floats], *, counts_failures: bool = True) -> Rule:
     def judge(new: Floats, old: Floats, level: float) -> tuple[str, int]:
-        differences = new - old
-        count = np.arange(1, SEEDS + 1)
-        mean = differences.cumsum() / count
+        has_score = np.isfinite(new - old)
+        count, failed = has_score.cumsum(), (~has_score).cumsum()
+        differences = np.where(has_score, new - old, 0.0)
+        mean = differences.cumsum() / np.maximum(count, 1)
         squares = np.maximum((differences**2).cumsum() - count * mean**2, 0)
-        error = np.sqrt(squares[1:] / (count[1:] - 1) / count[1:])
-        mean = mean[1:]
+        # a seed that fails is no look; the second common seed is the first one
+        is_look = has_score & (count >= 2)
+        mean, count, failed = mean[is_look], count[is_look], failed[is_look]
+        error = np.sqrt(squares[is_look] / (count - 1) / count)
         has_interval = (error > 1e-9) | (np.abs(mean) < 1e-9)
-        low, high = mean - quantiles(level) * error, mean + quantiles(ALPHA) * error
+        looks = len(count)
+        low = mean - quantiles(level)[:looks] * error
+        high = mean + quantiles(ALPHA)[:looks] * error
         keeps, ends = has_interval & (low > 0), has_interval & (high < MARGIN)
+        if counts_failures:
+            keeps &= failed == 0
         if not (keeps | ends).any():
             return "more seeds", SEEDS
         first = int((keeps | ends).argmax())
@@ -126,6 +133,9 @@ def _mixture(level: float) -> Floats:
     return np.where(ratio < scale, quantile, np.inf)
 
 
+LEFT_OUT: Mapping[str, Rule] = {
+    "decide, failed seeds left out": _sequential(_quantiles, counts_failures=False),
+}
 SPENDING: Mapping[str, Rule] = {
     "decide, by 6 / (pi k)² at look k": _sequential(_union),
     "decide, always-valid t mixture": _sequential(_mixture),
@@ -144,6 +154,7 @@ class Case:
         base: errors of the first baseline, those of candidates by default; "none": it has none, and
             candidates have twice the variance, so that differences are as skewed as their errors.
         place: of the first candidate in the session; those before were not kept.
+        failing: the share of a candidate's runs that fail: those with the lowest errors.
     """
 
     name: str
@@ -154,10 +165,13 @@ class Case:
     fresh: bool = False
     base: str = ""
     place: int = 1
+    failing: float = 0.0
 
 
 _NORMAL = 5
 """Cases with which the ways to share an error are compared."""
+_FAILING = 24
+"""Cases in which runs fail; other rules say nothing of them."""
 CASES = (
     *(Case("one candidate", (effect,), 1) for effect in (-1.0, 0.0, 0.5, 1.0, 2.0)),
     *(Case("tenth candidate", (effect,), 1, place=10) for effect in (0.0, 0.5, 1.0, 2.0)),
@@ -196,13 +210,26 @@ CASES = (
         for kept in ("", ", kept ones the baseline")
         for errors in ERRORS
     ),
+    *(
+        Case(f"{name}, the worst {failing:.0%} fail", (0.0,), count, errors, False, failing=failing)
+        for name, count in (("one candidate", 1), ("20 null", CANDIDATES))
+        for errors in ("normal", "t, 3 degrees of freedom", "skewed down", "10 % collapse")
+        for failing in (0.05, 0.2, 0.4)
+    ),
 )
+
+
+@cache
+def _quantile_of(errors: str, share: float) -> float:
+    """The error that this share of runs lies below."""
+    rng = np.random.default_rng(0)
+    return float(np.quantile([ERRORS[errors](rng) for _ in range(20_000)], share))
 
 
 def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float | str]:
     """One cell: the shares of sessions and of candidates, and the mean number of seeds."""
     rng = np.random.default_rng([seed, CASES.index(case)])
-    draw, judge = ERRORS[case.errors], {**RULES, **SPENDING}[rule]
+    draw, judge = ERRORS[case.errors], {**RULES, **LEFT_OUT, **SPENDING}[rule]
     sessions *= _MORE if case.candidates == 1 else 1
     false_keep = np.zeros(sessions, dtype=bool)
     rows = []
@@ -214,6 +241,8 @@ def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float 
         for at in range(case.candidates):
             effect = float(rng.choice(case.effects))
             new = draw(rng) * (_TWO if case.base == "none" else 1)
+            if case.failing:
+                new[new < _quantile_of(case.errors, case.failing)] = np.nan
             compared = find_comparison(comparisons, "", "", f"candidate {at}", ALPHA)
             answer, seeds = judge(new + effect, base, compared.level)
             is_kept = answer == "keep"
@@ -246,12 +275,10 @@ def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float 
 
 def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     """Every cell, with the lower 99 % bound of sessions with a false keep (Bonferroni)."""
-    cells = [delayed(measure)(case, rule, datasets, seed) for case in CASES for rule in RULES]
-    cells += [
-        delayed(measure)(case, rule, datasets, seed)
-        for case in CASES[:_NORMAL]
-        for rule in SPENDING
-    ]
+    whole, failing = CASES[:-_FAILING], CASES[-_FAILING:]
+    pairs = [*product(whole, RULES), *product(CASES[:_NORMAL], SPENDING)]
+    pairs += product(failing, ("decide", *LEFT_OUT))
+    cells = [delayed(measure)(case, rule, datasets, seed) for case, rule in pairs]
     table = pd.DataFrame(Parallel(n_jobs=-1)(cells))
     false = bound_below(table["sessions_false_keep"], table["n"], len(table))
     return table.assign(false_low99=false)

@@ -70,6 +70,62 @@ def test_the_answer(differences: list[float], margin: float, answer: str) -> Non
     assert (found.more_seeds is not None) == (answer == "more seeds")
 
 
+def with_failures(new: Sequence[int], old: Sequence[int], effect: float) -> StudyFrames:
+    """Eight seeds of two configurations, which differ by the effect; those of `new`, `old` fail."""
+    noise = 0.05 * np.random.default_rng(3).standard_normal((8, 2))
+    scores = 70 + np.array([0.0, effect]) + noise
+    scores[list(old), 0] = np.nan
+    scores[list(new), 1] = np.nan
+    return study_of(scores)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "effect", "answer"),
+    [
+        ([1, 4, 6], [], 2.0, "failures"),
+        ([1, 4], [6], 2.0, "failures"),
+        ([6], [6], 2.0, "keep"),
+        # the baseline without its worst runs is better than it is
+        ([], [1, 4, 6], 2.0, "keep"),
+        ([], [1, 4, 6], 0.0, "failures"),
+        ([], [1, 4, 6], -2.0, "failures"),
+        ([1, 4, 6], [], -2.0, "drop"),
+    ],
+)
+def test_the_side_that_fails_more_is_not_favoured(
+    new: list[int], old: list[int], effect: float, answer: str, tmp_path: Path
+) -> None:
+    study = with_failures(new, old, effect)
+    found = decide(study, "c1", baseline="c0", session=tmp_path / "session.json")
+    assert found.answer == answer
+    assert [(side.seeds, side.failed) for side in found.ended] == [(8, len(new)), (8, len(old))]
+    kept = json.loads((tmp_path / "session.json").read_text())[0]["kept_at"]
+    assert (kept is not None) == (answer == "keep")
+
+
+def test_a_failed_run_has_the_score_that_is_stated_for_it() -> None:
+    study = with_failures([1, 4, 6], [], 2.0)
+    found = decide(study, "c1", baseline="c0", failed_score=20.0)
+    assert (found.answer, found.shared, found.left_out) == ("more seeds", tuple(range(8)), ())
+    assert found.difference.mean == pytest.approx((5 * 2 - 3 * 50) / 8, abs=0.5)
+    mild = decide(study, "c1", baseline="c0", failed_score=69.8, margin=0.5)
+    assert mild.answer == "keep"
+    with pytest.raises(ValueError, match="cannot count 75, which is more than the lowest score of"):
+        decide(study, "c1", baseline="c0", failed_score=75.0)
+
+
+def test_a_failed_run_that_was_run_again_is_no_failure() -> None:
+    study = with_failures([1], [], 2.0)
+    again = study.trials.iloc[[3]].assign(number=99, state="COMPLETE", score=72.0)
+    found = decide(replace(study, trials=pd.concat([study.trials, again])), "c1", baseline="c0")
+    assert (found.answer, found.ended[0].failed) == ("keep", 0)
+
+
+def test_seeds_that_all_failed_are_named() -> None:
+    with pytest.raises(ValueError, match="8 of 8 seeds have no score with c1, 0 of 8 with c0"):
+        decide(with_failures(range(8), [], 1.0), "c1", baseline="c0")
+
+
 def test_each_bound_of_one_look_has_the_whole_error() -> None:
     values = np.array([0.3, 0.9, -0.4, 0.5, 1.2])
     found = decide(pair_of(values.tolist()), "c1", baseline="c0")
@@ -97,7 +153,7 @@ def test_differences_without_scatter_decide_nothing() -> None:
     ("arguments", "message"),
     [
         ({"candidate": "c9"}, "candidate 'c9': 'c9' is no configuration; settings are name, rate"),
-        ({"candidate": "rate=0.7"}, "no completed run has rate=0.7; rate is 0, 0.1"),
+        ({"candidate": "rate=0.7"}, "no run has ended with rate=0.7; rate is 0, 0.1"),
         ({"candidate": "rat=0.1"}, "settings are name, rate"),
         ({"candidate": "c0"}, "c0 and c0 are the same configuration"),
         ({"candidate": "rate=0.0"}, "rate=0.0 and c0 are the same configuration"),
@@ -123,7 +179,7 @@ def test_a_configuration_is_named_by_every_digit_of_a_number() -> None:
     study = replace(frames, trials=frames.trials.assign(rate=rate))
     found = decide(study, "rate=0.1234561", baseline="rate=0.123456")
     assert found.difference.mean == pytest.approx(1)
-    with pytest.raises(ValueError, match=r"no completed run has rate=0\.123457; rate is 0"):
+    with pytest.raises(ValueError, match=r"no run has ended with rate=0\.123457; rate is 0"):
         decide(study, "rate=0.123457", baseline="c0")
 
 
