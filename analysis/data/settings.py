@@ -10,7 +10,12 @@ from mtdlab.analysis.data.frames import Settings, SettingValue
 from mtdlab.analysis.data.runs import is_missing
 
 # The default is another dimension, recorded as a missing value; here it is 0.
-_DEFAULT_DIMS = {"prediction_dim": "the encoder's", "predictor_hidden_dim": "its output's"}
+_UNSET = {
+    "prediction_dim": "the encoder's",
+    "predictor_hidden_dim": "its output's",
+    "encoder_layers": "all",
+}
+"""What a missing value of a number means."""
 
 
 def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -21,7 +26,7 @@ def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     methods may lack the setting, so their missing values are kept.
     """
     defaults = {name: setting.default for name, setting in settings.items()}
-    defaults |= {name: 0 for name in _DEFAULT_DIMS if name in defaults}
+    defaults |= {name: 0 for name in _UNSET if name in defaults}
     known = {name: value for name, value in defaults.items() if value is not None}
     fillable = pd.Series(True, index=trials.index)
     if "method" in known and "method" in trials:
@@ -59,8 +64,8 @@ def format_setting(value: float) -> str:
 def format_value(name: str, value: object) -> str:
     """The value of a setting as text, such as 0.85, true, none or first-last."""
     missing = value in (None, "") or (isinstance(value, float) and math.isnan(value))
-    if name in _DEFAULT_DIMS and (missing or value == 0):
-        return _DEFAULT_DIMS[name]
+    if name in _UNSET and (missing or value == 0):
+        return _UNSET[name]
     if missing:
         return "none"
     if isinstance(value, bool | np.bool_):

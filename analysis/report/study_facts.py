@@ -202,8 +202,9 @@ def describe_encoder(context: StudyContext) -> str:
     if study.program:
         return f"program {clean(study.program, most=_MOST_LETTERS)}"
     encoder, corpus = study.ran_with.encoder, study.ran_with.corpus
-    if "encoder" in context.trials and context.trials["encoder"].nunique() > 1:
-        named = format_count(int(context.trials["encoder"].nunique()), "encoder")
+    encoders = context.trials.reindex(columns=["encoder", "encoder_layers"])
+    if (count := len(encoders.dropna(subset="encoder").drop_duplicates())) > 1:
+        named = format_count(count, "encoder")
     elif encoder is None:
         named = "encoder not recorded"
     else:

@@ -246,7 +246,9 @@ def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
 
 
 _SAME = 1e-4
-_COMPARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
+_COMPARED = (
+    *("steps", "learning_rate", "in_batch_negatives", "encoder", "encoder_layers", "corpus"),
+)
 
 
 def find_best_setting(study: StudyFrames) -> pd.DataFrame:
@@ -325,6 +327,9 @@ def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[st
         values: dict[str, list[str]] = {}
         for study in studies:
             runs = completed_runs(study.trials)
+            if "encoder" in runs and "encoder_layers" not in runs:
+                # recorded before the setting existed
+                runs["encoder_layers"] = None
             if name in runs and len(runs):
                 texts = sorted({format_value(name, value) for value in runs[name]})
                 values.setdefault(", ".join(texts), []).append(study.name)

@@ -79,6 +79,10 @@ def evaluate(
             "Default: that in which a model saved by mtdlab was trained and scored, else float32."
         ),
     ] = None,
+    encoder_layers: Annotated[
+        int | None,
+        typer.Option(help="How many of the encoder's layers are kept, the first. Default: all."),
+    ] = None,
     whiten: Annotated[
         int | None,
         typer.Option(
@@ -113,6 +117,7 @@ def evaluate(
         data=data,
         pooling=pooling,
         precision=precision,
+        encoder_layers=encoder_layers,
         whiten=whiten,
         flow=None if flow is None else parse_flow(flow),
         pairs=pairs,

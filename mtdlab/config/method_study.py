@@ -200,7 +200,8 @@ class MethodSpec(StudySpec):
         if self.baseline is not None:
             trials.append(self.settings(self.baseline, self.seeds[0], BASELINE))
         for trial in trials:
-            inputs = tuple(getattr(trial, name) for name in ("method", *INPUTS))
+            names = ("method", "encoder_name", *INPUTS)
+            inputs = tuple(getattr(trial, name) for name in names)
             found.setdefault(inputs, []).append(trial)
         return found
 

@@ -19,7 +19,7 @@ _COMPARED = "is what configurations are compared in; search it, or write it unde
 _LENGTH = "is the length of training, in which configurations would differ; search it"
 NEVER = {
     **dict.fromkeys(("evaluation", "tasks", "select_on", "evaluate_every"), _SCORING),
-    **dict.fromkeys(("method", "encoder", "corpus"), _COMPARED),
+    **dict.fromkeys(("method", "encoder", "encoder_layers", "corpus"), _COMPARED),
     **dict.fromkeys(("steps", "sentences", "epochs"), _LENGTH),
     **dict.fromkeys(("device", "precision"), "decides how a trial is computed, not what"),
     "seed": "varies chance alone; a study takes its seeds from seeds: [0, 1, 2]",

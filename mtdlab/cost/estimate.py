@@ -114,12 +114,12 @@ def estimate(
     step = {kind: fmean(fork.steps[kind] for fork in measured) for kind in one.steps}
     token = {name: fmean(fork.token[name] for fork in measured) for name in one.token}
     training = [trial.steps * step[kind_of(trial)] for trial in trials]
-    evaluation = [sample.encoded(trial) * token[trial.encoder] for trial in trials]
+    evaluation = [sample.encoded(trial) * token[trial.encoder_name] for trial in trials]
     seconds = list(map(sum, zip(training, evaluation, strict=True)))
     # the sweep, which imports at the same time, loads and tokenises the texts; then a worker loads
     # them and scores the encoder
     start = one.imported - requested + 2 * sample.load + sample.tokenise
-    start += sample.tokens["all"] * token[trials[0].encoder]
+    start += sample.tokens["all"] * token[trials[0].encoder_name]
     # where the first look is past, one of the looks that follow may be the last
     seeds = {*spec.first_seeds, *([] if spec.nuisance is None else spec.nuisance.seeds)}
     first = [seconds[at] for at, trial in enumerate(trials) if trial.seed in seeds] or seconds[:1]

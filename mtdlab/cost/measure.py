@@ -97,7 +97,7 @@ def measure(
         for settings in sorted(timed, key=lambda settings: -settings.batch_size):
             steps[kind_of(settings)], *peak = time_kind(sample.of(settings), seconds, stop).tolist()
             peaks.append(peak)
-        of_encoder = {settings.encoder: sample.of(settings) for settings in reversed(timed)}
+        of_encoder = {settings.encoder_name: sample.of(settings) for settings in reversed(timed)}
         for name, settings in of_encoder.items():
             inputs = load_inputs(settings)
             token[name] = time_embedding(settings, inputs)

@@ -4,6 +4,7 @@ Python code of an encoder's own is never run, and no weight of an encoder is dra
 that lack one, or hold others, are refused.
 """
 
+import copy
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -116,12 +117,15 @@ class Encoder:
         return Sentences(texts, self.tokenizer, self.token_limit(MAX_LENGTH), prompt)
 
 
-def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:
+def load_encoder(
+    name: str, dropout: float | None, declared: str = "", kept: int | None = None
+) -> Encoder:
     """Load `builtin`, a folder or a Hugging Face name.
 
-    `dropout` is the rate of every dropout, None: left as it is, for evaluation; `declared` is the
-    setting `dropout_fields`. Raises MtdlabError with a way to get an encoder that cannot be found
-    or loaded, or with what to declare for a family that is not known.
+    `dropout` is the rate of every dropout, None: left as it is, for evaluation; `declared` and
+    `kept` are the settings `dropout_fields` and `encoder_layers`. Raises MtdlabError with a way to
+    get an encoder that cannot be found or loaded, with what to declare for a family that is not
+    known, or where it has fewer layers than are to be kept.
     """
     tokenizer, path = load_tokenizer(name), encoder_path(name)
     how: dict[str, Any] = {"local_files_only": is_local(name), **NEVER}
@@ -135,6 +139,8 @@ def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encode
     fields = None if dropout is None else dropout_fields(name, plain, declared)
     rates = dict.fromkeys(fields or (), dropout)
     model, missing = load_weights(AutoModel, f"encoder {name}", name, **rates)
+    if kept is not None:
+        model = _keep_layers(model, name, kept)
     pooler = _take_pooler(model.float(), missing)
     return Encoder(model, tokenizer, pooler, read_causality(name, model, fields, dropout), fields)
 
@@ -208,6 +214,27 @@ def _is_unused(weight: str, model: PreTrainedModel) -> bool:
     # the name of a head may be that of a part of another family, such as `decoder`
     parts = {name for name, _ in model.base_model.named_children()}
     return part == POOLER or (part in HEADS and part not in parts)
+
+
+def _keep_layers(model: PreTrainedModel, name: str, count: int) -> PreTrainedModel:
+    """A model of the same family with the first layers of another, and what is outside layers."""
+    config = copy.deepcopy(model.config)
+    layers = int(getattr(config, "num_hidden_layers", 0))
+    if not 1 <= count <= layers:
+        raise MtdlabError(
+            f"encoder {name}: encoder_layers {count}: it has {layers} layers; choose 1 to {layers}"
+        )
+    with explain_errors(f"encoder {name}, layers 1 to {count}", name):
+        config.num_hidden_layers = count
+        if getattr(config, "layer_types", None):
+            # what each layer attends to
+            config.layer_types = config.layer_types[:count]
+        kept, report = type(model).from_pretrained(
+            None, config=config, state_dict=model.state_dict(), output_loading_info=True
+        )
+    assert not report["missing_keys"], "a weight of a kept layer was drawn at random"
+    kept.name_or_path = model.name_or_path
+    return kept
 
 
 def _take_pooler(model: PreTrainedModel, missing: Set[str]) -> nn.Module | None:

@@ -80,7 +80,12 @@ class SentenceEncoder:
 
 
 def load_encoder(
-    name: str, *, pooling: str | None = None, device: str = "auto", precision: str | None = None
+    name: str,
+    *,
+    pooling: str | None = None,
+    device: str = "auto",
+    precision: str | None = None,
+    encoder_layers: int | None = None,
 ) -> SentenceEncoder:
     """An encoder with the representation that it was trained with.
 
@@ -92,9 +97,11 @@ def load_encoder(
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         precision: `float32`, `bfloat16`, or `auto`, bfloat16 on hardware with instructions for it;
             None: that in which a model saved by mtdlab was trained and scored, else float32.
+        encoder_layers: how many of its layers are kept, the first ones; None: all.
 
     Raises:
-        MtdlabError: if it cannot be loaded, has no such pooling, or the precision is unknown.
+        MtdlabError: if it cannot be loaded, has no such pooling or fewer layers, or the precision
+            is unknown.
     """
     stated, computed = saved_run(name)
     if precision is not None:
@@ -104,7 +111,7 @@ def load_encoder(
         known: list[Pooling] = [kind for kind in get_args(Pooling) if kind != "mask"]
         stated = Representation(_known("pooling", pooling, known))
     chosen = choose_device(TrainerSettings(encoder=name, device=device, precision=computed))
-    encoder = load(name, None)
+    encoder = load(name, None, kept=encoder_layers)
     natural: Pooling = "last-token" if encoder.causal else "cls"
     representation = stated or Representation(declared_pooling(name) or natural)
     check_pooling(name, representation, causal=encoder.causal)

@@ -33,6 +33,7 @@ from mtdlab.settings.tasks import (
     parse_tasks,
     published_tasks,
 )
+from mtdlab.settings.trainer import name_with_layers
 from mtdlab.terminal import in_columns, progress_bar
 
 TABLES = (
@@ -49,7 +50,8 @@ FIELDS = ("task", "score", "reason", "n", "warning", "metric")
 class ScoreReport:
     """The scores of an encoder in the tasks' order, and the geometry of its sentence vectors.
 
-    `representation` is None for averages of word vectors; `remark` is on the sentences, or empty.
+    `representation` is None for averages of word vectors; `remark` is on the sentences, or empty;
+    `layers` are those of the encoder that were kept, None: all.
     """
 
     model: str
@@ -60,6 +62,7 @@ class ScoreReport:
     spaces: list[Space]
     files: list[Path]
     remark: str = ""
+    layers: int | None = None
 
     @property
     def complete(self) -> bool:
@@ -96,6 +99,7 @@ def as_fields(report: ScoreReport) -> dict[str, Any]:
         averages[title] = {"mean": mean, "n": count, "of": size, "complete": count == size}
     return {
         "model": report.model,
+        "encoder_layers": report.layers,
         **(asdict(report.representation) if report.representation else {}),
         "whiten": processing.dimensions if isinstance(processing, Whiten) else None,
         "flow": processing.model_dump() if isinstance(processing, Flow) else None,
@@ -112,7 +116,8 @@ def as_text(report: ScoreReport) -> list[str]:
     """The report as lines: SimCSE's tables, what has no score and why, the geometry."""
     kind = describe(report.representation) if report.representation else "average of word vectors"
     kept = f", {report.processing}" if report.processing else ""
-    lines = [f"{report.model}, {kind}{kept}, {report.device}"]
+    name = name_with_layers(report.model, report.layers)
+    lines = [f"{name}, {kind}{kept}, {report.device}"]
     lines += [report.remark] if report.remark else []
     for title, scores, size in tables(report):
         lines += ["", title, *_table(scores, size)]
@@ -153,6 +158,7 @@ def evaluate(
     data: str | Path | None = None,
     pooling: str | None = None,
     precision: str | None = None,
+    encoder_layers: int | None = None,
     whiten: int | None = None,
     flow: int | Flow | None = None,
     pairs: str | Path | None = None,
@@ -164,7 +170,7 @@ def evaluate(
     Args:
         model: `builtin`, a folder, a Hugging Face name, or `vectors:FILE`, averages of word
             vectors.
-        pooling, precision: of an encoder, as in `mtdlab.load_encoder`.
+        pooling, precision, encoder_layers: of an encoder, as in `mtdlab.load_encoder`.
         tasks: names separated by commas, `sts`, `transfer`, or tasks besides the published ones
             (`beir:FOLDER`, `mteb:TASK`, `evaluator`); None: all published, or without data
             `builtin`.
@@ -193,9 +199,10 @@ def evaluate(
     if whiten is not None:
         processing = Whiten(whiten)
     words = model.startswith(PREFIX)
-    if words and (pooling or precision or mteb):
+    if words and (pooling or precision or mteb or encoder_layers is not None):
         raise MtdlabError(
-            f"{model}: word vectors have no --pooling, no --precision and no --mteb; remove them"
+            f"{model}: word vectors have no --pooling, --precision, --encoder-layers and --mteb; "
+            "remove them"
         )
     if (words or processing) and external_tasks(tasks or ""):
         raise MtdlabError(
@@ -209,7 +216,9 @@ def evaluate(
             measured = _score(averages, averages.sentences.vectors, processing)
             remark = averages.sentences.remark
             return ScoreReport(model, None, processing, "cpu", *measured, [], remark)
-        loaded = load_encoder(model, pooling=pooling, precision=precision)
+        loaded = load_encoder(
+            model, pooling=pooling, precision=precision, encoder_layers=encoder_layers
+        )
         encoder, embedder, how = loaded.encoder, loaded.embedder, loaded.representation
         suite = _open(
             lambda texts: encoder.sentences(texts, how.prompt), tasks, data, pairs, advance
@@ -217,9 +226,11 @@ def evaluate(
         scores, spaces = _score(suite, suite.embed(embedder), processing)
         external = open_tasks(external_tasks(tasks or ""), encoder, how.prompt)
         scores += score_external(embedder, external)
-        files = write_mteb(Path(mteb), model, encoder.model, scores) if mteb else []
+        files = write_mteb(Path(mteb), model, encoder.model, scores, encoder_layers) if mteb else []
         device = str(embedder.device)
-        return ScoreReport(model, how, processing, device, scores, spaces, files)
+        return ScoreReport(
+            model, how, processing, device, scores, spaces, files, layers=encoder_layers
+        )
 
 
 def _open(

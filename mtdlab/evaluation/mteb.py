@@ -43,16 +43,22 @@ use_instructions training_datasets
 
 
 def write_mteb(
-    folder: Path, name: str, model: PreTrainedModel, scores: Sequence[TaskScore]
+    folder: Path,
+    name: str,
+    model: PreTrainedModel,
+    scores: Sequence[TaskScore],
+    layers: int | None = None,
 ) -> list[Path]:
     """Write the scored STS tasks; the files, model_meta.json first.
 
     They are `folder/results/<org>__<model>/<revision>/<Task>.json`: of an encoder `org/model`, of
-    `builtin` mtdlab__builtin, of a folder local__<its name>. The revision is a fingerprint of the
+    `builtin` mtdlab__builtin, of a folder local__<its name>; -layers-1-to-<layers> follows where
+    only the first `layers` of it are kept. The revision is a fingerprint of the
     weights, so that no checkpoint overwrites another's.
     Raises MtdlabError where the folder cannot be written.
     """
-    full, revision = _model_name(name), weights_digest(model)[:40]
+    full = _model_name(name) + (f"-layers-1-to-{layers}" if layers else "")
+    revision = weights_digest(model)[:40]
     place = folder / "results" / full.replace("/", "__") / revision
     contents: dict[str, dict[str, Any]] = {"model_meta.json": _meta(full, revision, model)}
     for score in scores:

@@ -62,6 +62,11 @@ def is_pairs(corpus: str) -> bool:
     return corpus.startswith(PAIRS)
 
 
+def name_with_layers(encoder: str, layers: int | None) -> str:
+    """An encoder's name with the number of its first layers that are kept; None: all."""
+    return encoder if layers is None else f"{encoder}, layers 1 to {layers}"
+
+
 class RunSettings(Protocol):
     """The settings of one trial: `TrainerSettings`, or those of a program of the user."""
 
@@ -140,6 +145,9 @@ class TrainerSettings(BaseModel, frozen=True, extra="forbid", strict=True, allow
         "that the method's authors published; `mtdlab methods` lists each method's",
     )
     encoder: str = loaded("builtin", "`builtin`, a folder, or a Hugging Face name", min_length=1)
+    encoder_layers: Positive | None = loaded(
+        None, "how many of the encoder's layers are kept, the first ones; by default all"
+    )
     pooling: Pooling = loaded(
         "cls", f"{POOLING}; not given: that of the encoder's `1_Pooling/config.json`, if it has one"
     )
@@ -416,6 +424,11 @@ class TrainerSettings(BaseModel, frozen=True, extra="forbid", strict=True, allow
                 f"batch_size {self.batch_size} leaves no negatives; it must be at least "
                 f"{self.least_batch}"
             )
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder, and how many of its first layers are kept where these are not all."""
+        return name_with_layers(self.encoder, self.encoder_layers)
 
     @property
     def representation(self) -> Representation:

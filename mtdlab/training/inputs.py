@@ -105,8 +105,10 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     """Read the inputs that settings name. Raises MtdlabError if one cannot be used."""
     pairs = [load_pairs(settings.evaluation, split) for split in ("dev", "test")]
     corpus = open_corpus(settings.corpus)
-    begin_phase(f"loading encoder {settings.encoder}")
-    encoder = load_encoder(settings.encoder, settings.dropout, settings.dropout_fields)
+    begin_phase(f"loading encoder {settings.encoder_name}")
+    encoder = load_encoder(
+        settings.encoder, settings.dropout, settings.dropout_fields, settings.encoder_layers
+    )
     add_adapters(encoder.model, settings)
     check_prompt(encoder.tokenizer, settings.representation)
     dev, test = (StsTask(split_pairs, encoder, settings.prompt) for split_pairs in pairs)

@@ -50,7 +50,7 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
             unknown,
         ),
         encoder=RecordedEncoder(
-            settings.encoder,
+            settings.encoder_name,
             sum(parameter.numel() for parameter in model.parameters()),
             describe(settings.representation),
             describe_encoder(model, fields),

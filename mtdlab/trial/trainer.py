@@ -55,7 +55,8 @@ class Trainer(Objective):
                 trials,
                 (spec.metric, spec.select_by),
             )
-            digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
+            named = settings.model_copy(update={"encoder": settings.encoder_name})
+            digests |= {f"{name} {getattr(named, name)}": text for name, text in found.items()}
         for warning in data_warnings(spec):
             warn(warning)
         packages = packages_of(*job.spec.methods)

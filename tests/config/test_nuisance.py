@@ -114,6 +114,7 @@ def test_it_is_part_of_what_identifies_the_study(read: Read) -> None:
         ("{select_on: [dev, last]}", "select_on: is not chosen for each configuration"),
         ("{evaluate_every: [1, 5]}", "evaluate_every: is not chosen for each configuration"),
         ("{encoder: [builtin, other]}", "encoder: is not chosen .* search it"),
+        ("{encoder_layers: [1, 2]}", "encoder_layers: is not chosen .* search it"),
         ("{corpus: [builtin, other]}", "corpus: is not chosen .* search it"),
         ("{method: [simcse, xbm]}", "method: is not chosen .* search it"),
         ("{sentences: [640, 1280]}", "sentences: is not chosen .* length of training"),
