@@ -71,6 +71,8 @@ class RecordedEvaluation:
         tasks: the setting `tasks`; empty for none.
         averaged: the sets on whose average checkpoints were selected; empty for another selection.
         shortfalls: what a task's files lack of the published ones, by task.
+        left_out: how many lines of a split's file are no pair, and why, by split.
+        shared: test pairs that are dev pairs too.
     """
 
     name: str
@@ -79,6 +81,8 @@ class RecordedEvaluation:
     tasks: str = ""
     averaged: str = ""
     shortfalls: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    shared: Whole = 0
 
     @property
     def size(self) -> str:
@@ -87,7 +91,8 @@ class RecordedEvaluation:
         return f"{self.name}: {pairs} (sts_test)"
 
     def __str__(self) -> str:
-        parts = [self.size, *(f"{name}: {text}" for name, text in self.shortfalls.items())]
+        lacking = {**self.left_out, **self.shortfalls}
+        parts = [self.size, *(f"{name}: {text}" for name, text in lacking.items())]
         if self.averaged:
             parts.insert(1, f"checkpoints selected on the average of {self.averaged}")
         if self.tasks:

@@ -227,6 +227,14 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
         pairs = study.evaluation_name in ("", BUILT_IN)
         both = "and the evaluation pairs are" if pairs else "is"
         yield f"The training text {both} synthetic (the built-in data set)."
+    if scored := study.ran_with.evaluation:
+        if scored.shared:
+            yield (
+                f"{scored.shared:,} of {format_count(scored.test_pairs, 'test pair')} are dev "
+                "pairs too. Checkpoints are chosen on dev pairs, so their scores are too high."
+            )
+        for split, text in scored.left_out.items():
+            yield f"Of the {clean(split)} pairs' file {clean(text, most=160)}."
     scores = completed_runs(study.trials)["score"].astype("float64")
     if bare := int((study.trials["state"] == "COMPLETE").sum()) - len(scores):
         yield f"{format_count(bare, 'completed trial')} excluded for lack of a score."

@@ -91,6 +91,7 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     Raises TrialError where training fails, MtdlabError where `out` is there and no saved model.
     """
     from mtdlab.analysis.data.runs import mtd_value
+    from mtdlab.evaluation.pairs import describe_pairs
     from mtdlab.training.export import check_model_folder, locked, save_model
     from mtdlab.training.inputs import load_inputs
     from mtdlab.training.loop import train
@@ -104,6 +105,8 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     with stop_on_signals() as stop, progress_bar(counts=True) as bar:
         task = bar.add_task("loading", total=settings.steps)
         inputs = load_inputs(settings)
+        for warning in describe_pairs(settings.evaluation):
+            warn(warning)
         for name, text in inputs.suite.shortfalls.items():
             warn(f"task {name}: {text}")
         if settings.select_on == "sts_average":

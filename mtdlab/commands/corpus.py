@@ -10,7 +10,7 @@ from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError
-from mtdlab.terminal import print_text
+from mtdlab.terminal import print_text, warn
 
 
 def corpus(
@@ -46,7 +46,7 @@ def corpus(
     With an evaluation it also counts the evaluation's sentences that stand in the text.
     """
     from mtdlab.corpus.survey import survey
-    from mtdlab.evaluation.pairs import Split, load_pairs
+    from mtdlab.evaluation.pairs import describe_pairs, load_splits
 
     is_study = name.endswith((".yaml", ".yml"))
     if not is_study and (profile or set_):
@@ -58,9 +58,10 @@ def corpus(
     limit = max_length or settings.max_length
     evaluated: dict[str, list[str]] = {}
     if evaluation:
-        splits: tuple[Split, ...] = ("dev", "test")
-        pairs = {split: load_pairs(evaluation, split) for split in splits}
+        pairs = dict(zip(("dev", "test"), load_splits(evaluation), strict=True))
         evaluated = {f"{evaluation} {split}": [*p.first, *p.second] for split, p in pairs.items()}
+        for remark in describe_pairs(evaluation):
+            warn(remark)
     counts = asdict(survey(text, encoder or settings.encoder, limit, evaluated))
     if as_json:
         print_json(counts)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from huggingface_hub import constants
 
 from mtdlab.builtin import builtin_sentences
-from mtdlab.corpus.lines import CHARACTERS, Tally, raw_lines, reading
+from mtdlab.corpus.lines import CHARACTERS, BadLines, Tally, is_blank, raw_lines, reading
 from mtdlab.data_paths import find_data
 from mtdlab.encoders.folders import reachable, why_missing
 from mtdlab.errors import MtdlabError, nearest
@@ -181,11 +181,13 @@ class PairCorpus(Corpus):
             read = _of_parquet if file.read(len(MAGIC)) == MAGIC else _of_lines
             tally.total = os.fstat(file.fileno()).st_size
         for row in read(path, columns, tally):
-            # as much of them as of a sentence is kept
-            if all(text[:CHARACTERS].replace("\0", "").strip() for text in row):
+            if not any(blank := [is_blank(text) for text in row]):
                 yield row[self.side]
+                continue
+            tally.lines += 1
+            if all(blank):
+                tally.blank += 1
             else:
-                tally.lines += 1
                 tally.halves += 1
 
     def sides(self) -> tuple[Corpus, ...]:
@@ -195,28 +197,32 @@ class PairCorpus(Corpus):
 
 
 def _of_lines(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
-    """The pairs of a file, empty texts included; a blank line is none."""
-    columns, wanted = (0, 1), 2
+    """The pairs of a file, empty texts included, up to the first line that does not fit.
+
+    Raises MtdlabError with all such lines.
+    """
+    columns, wanted, bad = (0, 1), 2, BadLines(f"corpus {path}")
     for number, line in enumerate(raw_lines(path, tally), 1):
         fields = line.split("\t")
         if number == 1 and named:
             columns = _places(path, named, [field.strip() for field in fields])
             wanted = len(fields)
-        elif not line.strip():
-            tally.sentence("")
+        elif is_blank(line):
+            yield "", ""
         elif len(line) > 2 * CHARACTERS:
-            raise MtdlabError(
+            bad.add(
                 f"corpus {path}:{number}: the line is longer than {2 * CHARACTERS:,} characters; "
                 "shorten its texts"
             )
         elif len(fields) != wanted:
-            raise MtdlabError(
+            bad.add(
                 f"corpus {path}:{number}: {len(fields)} columns separated by tabs, not {wanted}; a "
                 f"pair is anchor and positive, or two columns of a header: {PAIRS}FILE#ANCHOR,"
                 "POSITIVE"
             )
-        else:
+        elif not bad.count:
             yield fields[columns[0]], fields[columns[1]]
+    bad.refuse()
 
 
 def _places(path: Path, wanted: Row, columns: Sequence[str]) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """How text becomes sentences: what is kept, replaced or left out, and counted.
 
-A line is a sentence, without the space around it; a line of nothing but space is left out. A
+A line is a sentence, without the space around it; a line that shows nothing is left out. A
 file is UTF-8, as it is or in gzip: a byte order mark is dropped, a byte that is not UTF-8
 becomes U+FFFD, a NUL is removed, a line is cut after `CHARACTERS`. UTF-16 is refused.
 """
@@ -9,6 +9,7 @@ import gzip
 import io
 import itertools
 import re
+import unicodedata
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,11 +25,56 @@ GZIP = b"\x1f\x8b"
 """The first bytes of gzip, which UTF-8 cannot have: the kind of file is read off its content."""
 
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+MOST_BAD = 5
+"""How many lines that do not fit are shown."""
 REFRESH = 4096
 """How many lines are between two updates of the position in a file."""
 
+_VISIBLE = re.compile(
+    "[^\\s\0-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+"""A character that is neither space nor a control, nor ignorable by default in Unicode."""
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """What `surrogateescape` makes of bytes that are not UTF-8: one character each."""
+
+
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+
+
+def normalise(sentence: str) -> str:
+    """A text in lower case after Unicode's NFKC, without punctuation and with single spaces."""
+    folded = unicodedata.normalize("NFKC", sentence).casefold()
+    return _BETWEEN_WORDS.sub(" ", folded).strip()
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it is empty, or of space and zero-width characters alone."""
+    return _VISIBLE.search(text, endpos=CHARACTERS) is None
+
+
+@dataclass
+class BadLines:
+    """The lines of `what` that do not fit: how many, and the first of them in words."""
+
+    what: str
+    count: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, problem: str) -> None:
+        """Count a line."""
+        self.count += 1
+        if self.count <= MOST_BAD:
+            self.first.append(problem)
+
+    def refuse(self) -> None:
+        """Raise MtdlabError where there is a line."""
+        if self.count == 1:
+            raise MtdlabError(self.first[0])
+        if self.count:
+            head = f"{self.what}: {self.count:,} lines do not fit"
+            head += f", the first {MOST_BAD}" if self.count > MOST_BAD else ""
+            raise MtdlabError(f"{head}: {'; '.join(self.first)}")
 
 
 @dataclass
@@ -65,7 +111,7 @@ class Tally:
         if not line.isascii():
             line, bad = _ESCAPED.subn("\ufffd", line)
             self.bad_bytes += bad
-        line = line.strip()
+        line = "" if is_blank(line) else line.strip()
         self.blank += not line
         return line
 

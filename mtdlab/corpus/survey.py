@@ -1,8 +1,6 @@
 """A survey of a corpus, before anything is trained on it."""
 
 import itertools
-import re
-import unicodedata
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
@@ -10,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtdlab.corpus.corpus import chunks, open_corpus
-from mtdlab.corpus.lines import Tally
+from mtdlab.corpus.lines import Tally, normalise
 from mtdlab.encoders.loading import load_tokenizer
 
-_BETWEEN_WORDS = re.compile(r"[\W_]+")
 EXAMPLES = 3
 """How many sentences of an overlap are shown."""
 
@@ -26,12 +23,6 @@ class Overlap:
     sentences: int
     in_corpus: int
     examples: tuple[str, ...]
-
-
-def normalise(sentence: str) -> str:
-    """A text in lower case after Unicode's NFKC, without punctuation and with single spaces."""
-    folded = unicodedata.normalize("NFKC", sentence).casefold()
-    return _BETWEEN_WORDS.sub(" ", folded).strip()
 
 
 def overlap(evaluation: str, sentences: Iterable[str], corpus: Set[str]) -> Overlap:
@@ -59,7 +50,7 @@ class Bin:
 class Survey:
     """Counts of a corpus, and its lengths in tokens, with the special ones and before any cut.
 
-    `blank`, `cut`, `bad_bytes` and `nuls` are those of `mtdlab.corpus.lines.Tally`.
+    `blank`, `halves`, `cut`, `bad_bytes` and `nuls` are those of `mtdlab.corpus.lines.Tally`.
 
     Attributes:
         duplicates: sentences that occurred before, by a 64-bit hash.
@@ -74,6 +65,7 @@ class Survey:
     lines: int
     sentences: int
     blank: int
+    halves: int
     cut: int
     bad_bytes: int
     nuls: int
@@ -134,6 +126,7 @@ def survey(
         lines=tallies[corpus].lines,
         sentences=len(hashes),
         blank=tallies[corpus].blank,
+        halves=tallies[corpus].halves,
         cut=sum(tally.cut for tally in tallies.values()),
         bad_bytes=sum(tally.bad_bytes for tally in tallies.values()),
         nuls=sum(tally.nuls for tally in tallies.values()),

@@ -126,7 +126,7 @@ class TokenStore:
         return opened
 
 
-FORMAT = 3
+FORMAT = 4
 """A part of a cache's name; it is raised when lines are read, or tokens kept, otherwise."""
 
 

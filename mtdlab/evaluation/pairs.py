@@ -7,17 +7,18 @@ scored with a warning.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtdlab.builtin import builtin_pairs
-from mtdlab.corpus.lines import reading
+from mtdlab.corpus.lines import BadLines, is_blank, normalise, reading
 from mtdlab.data_paths import find_data
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.items import digest_of
@@ -58,9 +59,21 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[tuple[str, str]]
     ]
 
 
-def read_rows(path: Path, columns: int) -> list[tuple[str, list[str]]]:
-    """Each line as (place, its first columns), by `read_lines` and `split_columns`."""
-    return [(place, split_columns(place, line, columns)) for place, line in read_lines(path)]
+Read = TypeVar("Read")
+
+
+def read_each(
+    path: Path, lines: Iterable[tuple[str, str]], read: Callable[[str, str], Read]
+) -> list[Read]:
+    """What `read` makes of each place and line. Raises MtdlabError with all that do not fit."""
+    found, bad = [], BadLines(f"evaluation {path}")
+    for place, line in lines:
+        try:
+            found.append(read(place, line))
+        except MtdlabError as error:
+            bad.add(str(error))
+    bad.refuse()
+    return found
 
 
 def split_columns(place: str, line: str, columns: int) -> list[str]:
@@ -79,6 +92,7 @@ def parse_score(place: str, text: str) -> float:
         score = math.nan
     if not abs(score) <= FURTHEST:
         header = "; a header line is not allowed" if place.endswith(":1") else ""
+        header += "; write a decimal point" if "," in text else ""
         needed = f"a number within {FURTHEST:g} of 0 is needed{header}"
         raise MtdlabError(f"{place}: {_short(text)} is no score; {needed}")
     return score
@@ -93,9 +107,9 @@ def parse_label(place: str, text: str, labels: tuple[str, ...]) -> int:
 
 def parse_sentence(place: str, text: str) -> str:
     """A sentence with single spaces between its words. Raises MtdlabError for none."""
-    if not (words := text.split()):
+    if is_blank(text):
         raise MtdlabError(f"{place}: holds an empty sentence; the line is damaged")
-    return " ".join(words)
+    return " ".join(text.split())
 
 
 def _short(text: str) -> str:
@@ -122,11 +136,13 @@ class Pairs:
     """Sentence pairs with a similarity (P,): judged by people, or computed from meaning.
 
     0 to 5, unless they are a user's own. Alignment is that of pairs above 4 (`POSITIVE_ABOVE`).
+    `left_out` says how many lines of a file are not among them, and why; empty for none.
     """
 
     first: list[str]
     second: list[str]
     gold: NDArray[Any]
+    left_out: str = ""
 
     def __len__(self) -> int:
         return len(self.gold)
@@ -144,10 +160,9 @@ class Labelled(Pairs):
 def load_pairs(source: str, split: Split) -> Pairs:
     """Load a split of `builtin`, or of a folder with SPLIT.tsv or STS-B's sts-SPLIT.csv.
 
-    docs/how-to/own-corpus.md has the layouts. Of STS-B column 5 is the score, 6 and 7 are the
-    sentences (from 1). Pairs without a score are left out. Raises MtdlabError with file and line
-    where a file does not fit, and where its pairs are fewer than three, alike, or of one score: no
-    encoder has a correlation then.
+    docs/how-to/own-corpus.md has the layouts; `read_table` reads a file. Raises MtdlabError with
+    file and line where a file does not fit, and where its pairs are fewer than three, alike, or of
+    one score: no encoder has a correlation then.
     """
     if (folder := evaluation_folder(source)) is not None:
         if any((folder / f"{name}.tsv").is_file() for name in ("dev", "test")):
@@ -155,10 +170,43 @@ def load_pairs(source: str, split: Split) -> Pairs:
         if (inside := folder / STS_BENCHMARK).is_dir():
             folder = inside
         path = folder / f"sts-{split}.csv"
-        return check_ranks(path, read_table(path, first=5, second=6, gold=4))
+        return check_ranks(path, read_table(path, STS_B))
     if split == "train":
         raise MtdlabError("evaluation builtin: has no train pairs; dev and test are there")
     return _pairs(builtin_pairs(split))
+
+
+def load_splits(source: str) -> tuple[Pairs, Pairs]:
+    """The dev and the test pairs. Raises MtdlabError as `load_pairs`, and where they are equal."""
+    dev, test = load_pairs(source, "dev"), load_pairs(source, "test")
+    if count_shared(dev, test) == len(test):
+        raise MtdlabError(
+            f"evaluation {source}: each of its {len(test):,} test pairs is a dev pair too, so that "
+            "what chooses a checkpoint would be reported; put other pairs in one of the two"
+        )
+    return dev, test
+
+
+def count_shared(dev: Pairs, test: Pairs) -> int:
+    """How many test pairs are dev pairs too, in either order, without case and punctuation."""
+    known, asked = (
+        [frozenset(map(normalise, pair)) for pair in zip(split.first, split.second, strict=True)]
+        for split in (dev, test)
+    )
+    return sum(map({*known}.__contains__, asked))
+
+
+def describe_pairs(source: str) -> list[str]:
+    """A sentence for the lines that each split leaves out, and for pairs that are in both."""
+    dev, test = load_splits(source)
+    texts = {"dev": dev.left_out, "test": test.left_out}
+    found = [f"evaluation {source}: {name} pairs: {text}" for name, text in texts.items() if text]
+    if shared := count_shared(dev, test):
+        found.append(
+            f"evaluation {source}: {shared:,} of {len(test):,} test pairs are dev pairs too, on "
+            "which checkpoints are chosen, so that sts_test is too high"
+        )
+    return found
 
 
 def evaluation_folder(source: str) -> Path | None:
@@ -166,16 +214,79 @@ def evaluation_folder(source: str) -> Path | None:
     return None if source == BUILTIN else find_data("evaluation", source)
 
 
-def read_table(
-    path: Path, *, first: int = 0, second: int = 1, gold: int = 2, header: bool = False
-) -> Pairs:
-    """Pairs of a tab-separated file, columns counted from 0; those without a score are left out.
+Columns = tuple[int, int, int]
+"""The columns of the first sentence, the second and the score, from 0."""
+OWN: Columns = (0, 1, 2)
+STS_B: Columns = (5, 6, 4)
+SICK: Columns = (1, 2, 3)
+_HEADERS = (
+    ("sentence1", "sentence_a"),
+    ("sentence2", "sentence_b"),
+    ("score", "relatedness_score"),
+)
+"""The names of these columns in the headers of GLUE's STS-B, sentence-transformers' and SICK."""
+_GENRE = "main-"
+"""How the genre in the first column of STS-B's own files begins."""
+_UNGRADED = frozenset({"", "na", "n/a", "nan", "null", "none"})
 
-    Raises MtdlabError with file and line where the file does not fit, or has fewer than two scored
-    pairs.
+
+def read_table(path: Path, columns: Columns = OWN, *, header: bool = False) -> Pairs:
+    """Pairs of a tab-separated file in these columns, or in those that its first line tells.
+
+    With `header` the first line tells nothing and is skipped.
+
+    A header of GLUE, SICK or sentence-transformers does, and a genre of STS-B. Blank lines, and
+    pairs without a score or one of the sentences, are left out and counted. Raises MtdlabError with
+    all lines that do not fit, and for fewer than two pairs.
     """
-    rows = read_rows(path, max(first, second, gold) + 1)[header:]
-    return _grade(path, [(place, row[first], row[second], place, row[gold]) for place, row in rows])
+    lines = read_lines(path)
+    if not header:
+        columns, header = _find_columns(*lines[0], columns)
+    if header:
+        split_columns(*lines[0], max(columns) + 1)
+    left_out = Counter[str]()
+
+    def read(place: str, line: str) -> tuple[str, str, float] | None:
+        if is_blank(line):
+            left_out["blank"] += 1
+            return None
+        row = split_columns(place, line, max(columns) + 1)
+        first, second, score = (row[column] for column in columns)
+        if score.strip().casefold() in _UNGRADED:
+            left_out["without a score"] += 1
+        elif is_blank(first) or is_blank(second):
+            left_out["without one of the sentences"] += 1
+        else:
+            return " ".join(first.split()), " ".join(second.split()), parse_score(place, score)
+        return None
+
+    rows = _enough(path, list(filter(None, read_each(path, lines[header:], read))))
+    why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+    of = f"{left_out.total():,} of {len(lines) - header:,} lines left out: {why}"
+    return replace(_pairs(rows), left_out=of if why else "")
+
+
+def _find_columns(place: str, line: str, expected: Columns) -> tuple[Columns, bool]:
+    """The columns that a file's first line tells, else the expected ones; whether it is a header.
+
+    Raises MtdlabError for a header without scores, and for more than three columns of a file of
+    one's own that are none of a layout that is known.
+    """
+    cells = [cell.strip() for cell in line.rstrip().split("\t")]
+    names = [cell.casefold() for cell in cells]
+    found = [next((names.index(name) for name in known if name in names), -1) for known in _HEADERS]
+    if min(found) >= 0:
+        return (found[0], found[1], found[2]), True
+    if cells[0].startswith(_GENRE) and len(cells) > max(STS_B):
+        return STS_B, False
+    is_named = max(found[:2]) >= 0
+    if not is_named and (expected != OWN or len(cells) <= len(OWN)):
+        return expected, False
+    raise MtdlabError(
+        f"{place}: {len(cells)} columns ({', '.join(map(_short, cells))}) are no first sentence, "
+        f"second sentence and score{'; there is no score' if is_named else ''}; keep these three, "
+        f"or a header that names them {', '.join(known[0] for known in _HEADERS)}"
+    )
 
 
 def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
@@ -184,33 +295,34 @@ def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
     Pairs whose line in the gold file is empty are left out. Raises MtdlabError with file and
     line where a file does not fit, or the two of a subset have not as many lines.
     """
-    lines: list[tuple[str, str, str, str, str]] = []
+    rows: list[tuple[str, str, float]] = []
     for subset in subsets:
         texts, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
-        pairs, gold = read_rows(texts, 2), read_lines(scores)
+        pairs = read_each(texts, read_lines(texts), _two_columns)
+        gold = read_lines(scores)
         if len(pairs) != len(gold):
             line = min(len(pairs), len(gold)) + 1
             raise MtdlabError(
                 f"evaluation {scores}:{line}: {len(gold)} scores for the {len(pairs)} pairs of "
                 f"{texts.name}; one of the two files is cut short"
             )
-        lines += [
-            (place, first, second, *scored)
-            for (place, [first, second]), scored in zip(pairs, gold, strict=True)
-        ]
-    return check_ranks(folder, _grade(folder, lines))
+        graded = [at for at, (_, score) in enumerate(gold) if score.strip()]
+        values = read_each(scores, [gold[at] for at in graded], parse_score)
+        for at, value in zip(graded, values, strict=True):
+            place, first, second = pairs[at]
+            rows.append((parse_sentence(place, first), parse_sentence(place, second), value))
+    return check_ranks(folder, _pairs(_enough(folder, rows)))
 
 
-def _grade(path: Path, lines: Sequence[tuple[str, str, str, str, str]]) -> Pairs:
-    """Each line has the place and sentences of a pair, and the place and text of its score."""
-    rows = [
-        (parse_sentence(place, first), parse_sentence(place, second), parse_score(scored, text))
-        for place, first, second, scored, text in lines
-        if text.strip()
-    ]
+def _two_columns(place: str, line: str) -> tuple[str, str, str]:
+    first, second = split_columns(place, line, 2)
+    return place, first, second
+
+
+def _enough(path: Path, rows: list[tuple[str, str, float]]) -> list[tuple[str, str, float]]:
     if len(rows) < 2:
         raise MtdlabError(f"evaluation {path}: {len(rows)} scored pairs; at least 2 are needed")
-    return _pairs(rows)
+    return rows
 
 
 def check_ranks(path: Path, pairs: Pairs) -> Pairs:
@@ -291,11 +403,13 @@ SPLIT: Mapping[str, tuple[Callable[[str, str], Example], str, int, tuple[str, ..
 def read_split(path: Path, name: str, fewest: int) -> Labelled:
     """One of the files of a task in `SPLIT`, its classes of `fewest` sentences or more."""
     parse, encoding, header, _ = SPLIT[name]
-    labels, texts = [], []
-    for place, line in read_lines(path, encoding)[header:]:
+
+    def read(place: str, line: str) -> Example:
         label, sentences = parse(place, line)
-        labels.append(label)
-        texts.append([parse_sentence(place, sentence) for sentence in sentences])
+        return label, [parse_sentence(place, sentence) for sentence in sentences]
+
+    examples = read_each(path, read_lines(path, encoding)[header:], read)
+    labels, texts = [label for label, _ in examples], [sentences for _, sentences in examples]
     return _label(path, labels, [list(side) for side in zip(*texts, strict=True)], fewest)
 
 
@@ -336,7 +450,7 @@ def load_task(name: str, folder: Path) -> Task:
         return (read_year(folder, SUBSETS[name]),)
     if name == "SICKR":
         path = folder / "SICK_test_annotated.txt"
-        return (check_ranks(path, read_table(path, first=1, second=2, gold=3, header=True)),)
+        return (check_ranks(path, read_table(path, SICK, header=True)),)
     return (load_pairs(BUILTIN if name == BUILTIN else str(folder), "test"),)
 
 

@@ -23,7 +23,7 @@ from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError, nearest
 from mtdlab.evaluation.external import find_task, open_tasks, score_external
 from mtdlab.evaluation.items import digest_of
-from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
+from mtdlab.evaluation.pairs import evaluation_folder, load_splits
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import ExternalTask, Suite, TaskScore
 from mtdlab.methods.base import View
@@ -103,7 +103,7 @@ class RunInputs(OpenedInputs):
 
 def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     """Read the inputs that settings name. Raises MtdlabError if one cannot be used."""
-    pairs = [load_pairs(settings.evaluation, split) for split in ("dev", "test")]
+    pairs = load_splits(settings.evaluation)
     corpus = open_corpus(settings.corpus)
     begin_phase(f"loading encoder {settings.encoder_name}")
     encoder = load_encoder(

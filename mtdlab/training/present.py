@@ -8,7 +8,7 @@ from mtdlab.corpus.corpus import check_corpus
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders.folders import encoder_path, find_file, why_missing
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.pairs import load_pairs
+from mtdlab.evaluation.pairs import load_splits
 from mtdlab.settings import TrainerSettings
 
 
@@ -19,8 +19,7 @@ def check_input(setting: str, name: str) -> None:
     if setting == "corpus":
         check_corpus(name)
     elif setting == "evaluation":
-        load_pairs(name, "dev")
-        load_pairs(name, "test")
+        load_splits(name)
     elif find_file(name, "config.json") is None:
         raise MtdlabError(
             f"encoder {name}: the folder holds no config.json; name one that save_pretrained wrote"

@@ -33,11 +33,14 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
 
     from mtdlab.device import choose_device
     from mtdlab.encoders.traits import describe_encoder
+    from mtdlab.evaluation.pairs import count_shared
     from mtdlab.training.selection import describe_sets
 
     model, fields = inputs.encoder.model, inputs.encoder.dropout_fields
     device = choose_device(settings)
     token, unknown = _unknown(inputs)
+    dev, test = inputs.dev.pairs, inputs.test.pairs
+    left_out = {"dev": dev.left_out, "test": test.left_out}
     averages = settings.select_on == "sts_average"
     return replace(
         machine(packages_of(settings.method)),
@@ -62,6 +65,8 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
             settings.tasks,
             describe_sets(settings.evaluation) if averages else "",
             dict(inputs.suite.shortfalls),
+            {name: text for name, text in left_out.items() if text},
+            count_shared(dev, test),
         ),
         device=device.name,
         precision=device.precision,

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import locate_augmentation, resolve_paths
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Distinct
-from mtdlab.evaluation.pairs import evaluation_folder
+from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.pairs import describe_pairs, evaluation_folder
 from mtdlab.evaluation.suite import Suite
 from mtdlab.settings import RunSettings
 from mtdlab.settings.tasks import published_tasks
@@ -143,6 +145,8 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
 def data_warnings(spec: MethodSpec) -> list[str]:
     """A sentence for each averaged STS set and each part of a task's files that folders lack.
 
+    Others are on evaluation pairs that are left out, or in both splits.
+
     Raises MtdlabError for data that are missing or damaged.
     """
     averages, found = "sts_average" in spec.possible_values("select_on"), dict[str, None]()
@@ -152,6 +156,9 @@ def data_warnings(spec: MethodSpec) -> list[str]:
         for trials in spec.trials_by_inputs().values()
     )
     for evaluation, tasks in located:
+        # pairs that are missing or damaged are refused where a run's inputs are opened
+        with suppress(MtdlabError):
+            found |= dict.fromkeys(describe_pairs(evaluation))
         if averages:
             found[warn_of_missing_sets(evaluation)] = None
         suite = Suite(published_tasks(tasks), evaluation_folder(evaluation), Distinct)

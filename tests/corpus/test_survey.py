@@ -10,7 +10,8 @@ from transformers import PreTrainedTokenizerBase
 
 from mtdlab.corpus import corpus
 from mtdlab.corpus.corpus import open_corpus
-from mtdlab.corpus.survey import Bin, Overlap, normalise, overlap, survey
+from mtdlab.corpus.lines import normalise
+from mtdlab.corpus.survey import Bin, Overlap, overlap, survey
 from mtdlab.errors import MtdlabError
 from tests.corpus.conftest import Write
 

@@ -68,7 +68,7 @@ def test_parquet(tmp_path: Path, columns: tuple[str, str]) -> None:
 def test_pairs_without_one_of_the_texts_are_left_out_and_counted(
     write: Write, tokenizer: PreTrainedTokenizerBase, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write("\tno anchor\n\n" + lines_of(PAIRS) + "no positive\t \nzero\t\0\n")
+    path = write("\tno anchor\n\n" + lines_of(PAIRS) + "no positive\t\u200b\nzero\t\0\n")
     assert opened(path) == PAIRS
     for side in open_corpus(f"pairs:{path}").sides():
         assert len(tokenise(side, tokenizer, 8)) == len(PAIRS)
@@ -81,6 +81,7 @@ def test_pairs_without_one_of_the_texts_are_left_out_and_counted(
     ("text", "columns", "message"),
     [
         ("a\tb\nonly one\n", "", r"pairs.tsv:2: 1 columns separated by tabs, not 2; a pair is"),
+        ("a\tb\n" + 7 * "c\n", "", r"pairs.tsv: 7 lines do not fit, the first 5: .*:2: 1 .*:6: 1"),
         ("a\tb\tc\n", "", r"pairs.tsv:1: 3 columns .* two columns of a header: pairs:FILE#"),
         ("x\ty\na\tb\nc\n", "#x,y", r"pairs.tsv:3: 1 columns separated by tabs, not 2"),
         ("query\ty\na\tb\n", "#qury,y", r"no column 'qury' of text; did you mean query\?"),
@@ -132,6 +133,12 @@ def test_a_survey_counts_the_texts_of_both_sides(write: Write, tiny_encoder: Pat
     found = survey(corpus, str(tiny_encoder), 4, mine)
     assert (found.lines, found.sentences) == (3, 6)
     assert found.overlaps[0].in_corpus == 1
+
+
+def test_a_survey_counts_what_is_left_out(write: Write, tiny_encoder: Path) -> None:
+    path = write(lines_of(PAIRS) + "\t \n\nx\t\n")
+    found = survey(f"pairs:{path}", str(tiny_encoder), 4)
+    assert (found.lines, found.blank, found.halves) == (6, 2, 1)
 
 
 @pytest.mark.parametrize("method", BOTH)

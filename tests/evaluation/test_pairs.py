@@ -13,18 +13,22 @@ from mtdlab.encoders import embed
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.pooling import encode
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.evaluation.pairs import Pairs, load_pairs
+from mtdlab.evaluation.pairs import Pairs, describe_pairs, load_pairs, load_splits
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.settings import Pooling, Representation
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
+from mtdlab.training.present import check_input
 from mtdlab.trial.environment import environment_of
 from tests.conftest import Settings
-from tests.evaluation.conftest import embedder_of
+from tests.evaluation.conftest import SHARED, embedder_of
 
 GOOD = "g\tf\ty\t0001\t5.000\ta dog .\ta dog runs .\n"
 OTHER = "g\tf\ty\t0002\t1.000\ta cat .\ta dog runs .\n"
 DEV = "eine Katze\tein Hund\t0.5\nein Satz\tnoch ein Satz\t3,5\na\tb\t2\n"
+GLUE = "index\tsentence1\tsentence2\tscore\n0\ta dog .\ta dog runs .\t5.000\n"
+SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tlabel\n6\ta dog .\ta dog runs .\t5\tX\n"
+TRANSFORMERS = "split\tsid\tscore\tsentence1\tsentence2\ndev\t1\t5.0\ta dog .\ta dog runs .\n"
 
 
 @pytest.fixture
@@ -76,15 +80,19 @@ def test_each_file_of_ones_own_is_a_split_with_sentence_sentence_score(own: Path
     ("name", "rows", "message"),
     [
         ("sts-dev.csv", GOOD + "g\tf\ty\t1\t5\tone\n" + GOOD, ":2: 6 columns; 7 are needed"),
-        ("sts-dev.csv", GOOD + "\n" + GOOD, ":2: 1 columns; 7 are needed"),
         ("sts-dev.csv", GOOD * 2 + GOOD.replace("5.000", "high"), ":3: 'high' is no score"),
-        ("sts-dev.csv", GOOD * 2 + GOOD.replace("5.000", "nan"), ":3: 'nan' is no score"),
         ("sts-dev.csv", GOOD * 2 + GOOD.replace("5.000", "inf"), ":3: 'inf' is no score"),
         ("sts-dev.csv", GOOD, ": 1 scored pairs; at least 2 are needed"),
         ("sts-dev.csv", "", ": is empty; fetch it again"),
         ("sts-dev.csv", GOOD.replace("5.000", ""), ": 0 scored pairs; at least 2 are needed"),
-        ("sts-dev.csv", GOOD * 2 + GOOD.replace("a dog .", " "), ":3: holds an empty sentence"),
-        ("dev.tsv", DEV, r":2: '3,5' is no score; a number within 1e\+30 of 0 is needed$"),
+        ("dev.tsv", DEV, r":2: '3,5' is no score; .* is needed; write a decimal point$"),
+        (
+            "dev.tsv",
+            "a\tb\t1\n" + "a\tb\n" * 4 + "a\tb\thigh\n" * 2,
+            r": 6 lines do not fit, the first 5: .*:2: 2 columns; .*:6: 'high' is no score[^\n]*$",
+        ),
+        ("dev.tsv", "a\tb\t1\tc\n" * 3, r":1: 4 columns \('a', 'b', '1', 'c'\) are no first"),
+        ("dev.tsv", GLUE.replace("\tscore", ""), ":1: 3 columns .* there is no score; keep"),
         ("dev.tsv", "first\tsecond\tscore\n", ":1: 'score' is no score; .*; a header line is not"),
         ("dev.tsv", "a\tb\n", ":1: 2 columns; 3 are needed, separated by tabs"),
         ("dev.tsv", "a\tb\t1\n", ": 1 scored pairs; at least 2 are needed"),
@@ -104,6 +112,45 @@ def test_what_does_not_fit_is_pointed_at(
     (tmp_path / name).write_text(rows)
     with pytest.raises(MtdlabError, match=re.escape(name) + message):
         load_pairs(str(tmp_path), "dev")
+
+
+@pytest.mark.parametrize(
+    "text", [GLUE, SICK, TRANSFORMERS, GOOD.replace("g\t", "main-captions\t", 1)]
+)
+@pytest.mark.parametrize("name", ["dev.tsv", "sts-dev.csv"])
+def test_a_known_layout_is_read_whatever_the_file_is_called(
+    tmp_path: Path, text: str, name: str
+) -> None:
+    head, row = text.splitlines()[:-1], text.splitlines()[-1]
+    rows = [row, row.replace("a dog .", "a cat ."), row.replace("5", "1")]
+    (tmp_path / name).write_text("\n".join([*head, *rows]) + "\n")
+    pairs = load_pairs(str(tmp_path), "dev")
+    assert pairs.first == ["a dog .", "a cat .", "a dog ."]
+    assert pairs.second == ["a dog runs ."] * 3
+    assert pairs.gold.tolist() == [5, 5, 1]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"no published pairs at {SHARED}")
+@pytest.mark.parametrize(
+    ("published", "count"),
+    [("STS/STSBenchmark/sts-dev.csv", 1500), ("SICK/SICK_trial.txt", 500)],
+)
+def test_published_pairs_are_read_under_the_name_of_ones_own(
+    tmp_path: Path, published: str, count: int
+) -> None:
+    (tmp_path / "dev.tsv").write_bytes((SHARED / published).read_bytes())
+    assert len(load_pairs(str(tmp_path), "dev")) == count
+
+
+def test_what_is_left_out_is_counted_by_one_rule(tmp_path: Path) -> None:
+    left = ["a\tb\t", "a\tb\tNA", "a\tb\tnan", "a\t\t1", "\u200b\tb\t2", "", " \ufeff"]
+    rows = ["a\tb\t1", "a\tNA\t2", "a\td\t3", *left]
+    (tmp_path / "dev.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    pairs = load_pairs(str(tmp_path), "dev")
+    assert pairs.second == ["b", "NA", "d"]
+    assert pairs.left_out == (
+        "7 of 10 lines left out: 3 without a score, 2 without one of the sentences, 2 blank"
+    )
 
 
 def test_missing_and_unreadable_files(file: Path) -> None:
@@ -269,3 +316,32 @@ def test_the_models_mode_is_kept_and_dropout_is_off(
 def test_long_sentences_are_cut(pairs: Pairs, encoder: Encoder) -> None:
     sentences = embed.Sentences(pairs.first, encoder.tokenizer, 4)
     assert {len(tokens) for tokens in sentences.tokens} == {4}
+
+
+def test_equal_splits_are_refused(own: Path) -> None:
+    rows = [line.split("\t") for line in (own / "dev.tsv").read_text().splitlines()]
+    exchanged = [f"{second.upper()} .\t{first}\t{score}" for first, second, score in rows]
+    (own / "test.tsv").write_text("\n".join(exchanged) + "\n")
+    with pytest.raises(MtdlabError, match="each of its 24 test pairs is a dev pair too"):
+        load_splits(str(own))
+    with pytest.raises(MtdlabError, match="each of its 24 test pairs is a dev pair too"):
+        check_input("evaluation", str(own))
+
+
+def test_pairs_in_both_splits_are_counted(own: Path, settings_of: Settings) -> None:
+    dev = (own / "dev.tsv").read_text().splitlines(keepends=True)
+    others = [f"another {at}\tone {at}\t{at}\n" for at in range(20)]
+    (own / "test.tsv").write_text("".join([*dev[:4], *others, "a\tb\t\n"]))
+    assert describe_pairs(str(own)) == [
+        f"evaluation {own}: test pairs: 1 of 25 lines left out: 1 without a score",
+        f"evaluation {own}: 4 of 24 test pairs are dev pairs too, on which checkpoints are chosen, "
+        "so that sts_test is too high",
+    ]
+    settings = settings_of(evaluation=str(own))
+    described = environment_of(settings, load_inputs(settings)).evaluation
+    assert described is not None
+    assert (described.shared, [*described.left_out]) == (4, ["test"])
+
+
+def test_the_built_in_splits_share_nothing() -> None:
+    assert describe_pairs("builtin") == []

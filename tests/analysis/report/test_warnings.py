@@ -257,3 +257,15 @@ def test_checkpoints_chosen_on_test_data_are_stated(chosen: list[str], note: str
     warned = warnings_of(trials.assign(select_on=(chosen * 12)[: len(trials)]))
     stated = [note.replace("checkpoints", "Checkpoints were")] if note else []
     assert [text.partition(", so")[0] for text in warned] == stated
+
+
+def test_pairs_that_are_left_out_or_in_both_splits_are_counted() -> None:
+    left = "30 of 100 lines left out: 30 without a score"
+    pairs = RecordedEvaluation("own", 70, 50, left_out={"dev": left}, shared=5)
+    ran_with = dataclasses.replace(trained("texts"), evaluation=pairs)
+    shown = warnings_of(make_trials(), environments=(ran_with,))
+    assert shown == [
+        "5 of 50 test pairs are dev pairs too. Checkpoints are chosen on dev pairs, so their "
+        "scores are too high.",
+        f"Of the dev pairs' file {left}.",
+    ]
