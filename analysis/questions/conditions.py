@@ -75,12 +75,7 @@ class ConditionsQuestion(QuestionOverShape):
         shape = ShapeQuestion.plan(planned)
         return shape and replace(shape, shared=len(list_conditions(planned.rows)))
 
-    @property
-    def label(self) -> str:
-        return self.outcome.value
-
-    @property
-    def p_value(self) -> float:
+    def find_p(self) -> float:
         """The largest of the conditions', adjusted for their number; NaN where one has none."""
         values = [condition.verdict.p_shown for condition in self.conditions]
         return float(np.minimum(1.0, len(values) * np.max(values))) if values else math.nan

@@ -22,10 +22,10 @@ from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.next_steps import NextStep, confirm_command, new_seeds, step
 from mtdlab.analysis.questions.wording import (
     clean,
-    format_p,
     join_sentences,
     join_words,
     over_all_looks,
+    state_p,
 )
 from mtdlab.analysis.statistics.configurations import (
     Factors,
@@ -163,7 +163,7 @@ class DifferencesQuestion(Question):
         equal = ""
         if judged.is_equivalent:
             equal = f"Shown to be smaller than the margin of {judged.margin:g} points."
-        tested = f"{format_p(judged.p_value)}; {format_count(judged.seeds, 'seed')}"
+        tested = f"{state_p(judged)}; {format_count(judged.seeds, 'seed')}"
         how = f", simultaneous for {len(judged.sizes)} differences" if several else ""
         return join_sentences(equal, f"Paired by seed{how}; {tested}.")
 

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 import pandas as pd
 
+from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.data.runs import (
     completed_runs,
@@ -137,11 +138,11 @@ class StudyResults:
         """Whether MTD alone determines the score; None with fewer than two levels."""
         return self.test_sufficiency(self.curve_trials)
 
-    def test_sufficiency(self, trials: pd.DataFrame) -> Sufficiency | None:
+    def test_sufficiency(self, trials: pd.DataFrame, level: float = LEVEL) -> Sufficiency | None:
         """The same of some trials of the curve."""
         if traced_runs(trials)["mtd"].nunique() < 2:
             return None
-        return compute_sufficiency(self.study, trials)
+        return compute_sufficiency(self.study, trials, level)
 
     @cached_property
     def effects(self) -> Effects | None:

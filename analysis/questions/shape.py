@@ -28,7 +28,7 @@ from mtdlab.analysis.data.runs import (
 from mtdlab.analysis.inference.looks import LEADING_LEVEL, leading_levels
 from mtdlab.analysis.inference.pairing import LevelScores, level_scores
 from mtdlab.analysis.inference.power import Needed, PlannedDesign, design_levels, need_for_verdict
-from mtdlab.analysis.inference.verdict import Verdict, judge_levels
+from mtdlab.analysis.inference.verdict import Judgement, Verdict, judge_levels
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Decision, Question
@@ -40,6 +40,7 @@ from mtdlab.analysis.questions.wording import (
     join_words,
     list_above,
     over_all_looks,
+    state_p,
 )
 from mtdlab.analysis.statistics.contrasts import choose_candidates
 
@@ -204,7 +205,7 @@ QUESTION = ShapeQuestion
 
 
 class QuestionOverShape(Question):
-    """A question on MTD that has the numbers and the candidates of the shape of the score."""
+    """A question on MTD that has the candidates of the shape of the score over all runs."""
 
     is_over_mtd = True
 
@@ -214,12 +215,27 @@ class QuestionOverShape(Question):
         return ShapeQuestion(self.results, self.asked, self.basis)
 
     @property
-    def judged(self) -> Verdict:
-        return self.shape.judged
+    def judged(self) -> Judgement:
+        """What is decided of this question, over the runs of the shape."""
+        shape = self.shape.judged
+        return Judgement(
+            self.outcome.value,
+            p_value=self.find_p(),
+            seeds=shape.seeds,
+            items=shape.items,
+            level=shape.level,
+            margin=shape.margin,
+            over_looks=shape.over_looks,
+        )
+
+    def find_p(self) -> float:
+        """The p value of what is shown; NaN where nothing is tested."""
+        return math.nan
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        return self.shape.fields
+        """The numbers of the shape of all runs together."""
+        return {"shape": self.shape.judged.verdict, **self.shape.fields}
 
     def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
         return self.shape.choose_candidates()
@@ -319,14 +335,6 @@ def _describe_scope(verdict: Verdict, conditions: str) -> str:
     return f" This holds for {covered}{conditions and ', '}{conditions}."
 
 
-def _state_p(verdict: Verdict) -> str:
-    """The p value of the shape as text, at a look also over all looks so far; empty if flat."""
-    p_value, over = verdict.p_shown, verdict.over_looks
-    if over is None or over.taken < 2 or math.isnan(over.p_value):
-        return format_p(p_value)
-    return f"{format_p(p_value)} at this look, {format_p(over.p_value)} over all looks"
-
-
 def write_sentence(verdict: Verdict) -> str:
     """The verdict as text, with its numbers: its answer, what it rests on, the best levels."""
     texts = [f"{answer_shape(verdict)}."]
@@ -407,9 +415,9 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     over = over_all_looks(verdict.over_looks)
     tests = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
     if verdict.is_peaked:
-        tests = f"{_state_p(verdict)} for a peak (multiplicity-adjusted)"
+        tests = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
     elif verdict.is_trend:
-        tests = f"{_state_p(verdict)} for a trend"
+        tests = f"{state_p(verdict)} for a trend"
     elif verdict.is_flat:
         tests = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "

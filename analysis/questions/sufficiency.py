@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import describe_left_out
-from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.verdict import Judgement
@@ -20,6 +19,8 @@ from mtdlab.analysis.questions.wording import (
     describe_items,
     format_p,
     join_sentences,
+    over_all_looks,
+    state_p,
 )
 from mtdlab.analysis.statistics.sufficiency import NEAR, Pair, Sufficiency
 
@@ -38,14 +39,10 @@ class SufficiencyQuestion(Question):
     def info(self) -> Sufficiency:
         """The test, of the trials and at the significance level of the question."""
         results, basis = self.results, self.basis
-        found = results.sufficiency
-        if basis.numbers is not None:
-            found = results.test_sufficiency(basis.select(results.curve_trials))
+        found = results.test_sufficiency(basis.select(results.curve_trials), basis.level)
         if found is None:
             return Sufficiency("cannot be tested", reason=_ONE_LEVEL)
-        if found.answer == "cannot be tested":
-            return found
-        return replace(found, answer="rejected" if found.p_value <= basis.alpha else "not rejected")
+        return replace(found, over_looks=basis.over_looks)
 
     @cached_property
     def judged(self) -> Judgement:
@@ -57,6 +54,7 @@ class SufficiencyQuestion(Question):
             items=info.items,
             level=self.basis.level,
             margin=study.margin,
+            over_looks=self.basis.over_looks,
         )
 
     @cached_property
@@ -88,7 +86,7 @@ class SufficiencyQuestion(Question):
     def _describe_basis(self) -> str:
         return (
             "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
-            f"({format_p(self.info.p_value)})."
+            f"({state_p(self.judged)})."
         )
 
     def find_difference(self) -> Difference | None:
@@ -97,30 +95,20 @@ class SufficiencyQuestion(Question):
             return None
         high, low = name_pair(self.info, pair)
         what = f"{high} less {low}, the most different at nearly equal MTD"
-        return Difference(pair.difference, LEVEL, what)
+        over = over_all_looks(self.basis.over_looks)
+        return Difference(pair.difference, self.judged.confidence, what, over)
 
     def qualify(self, answer: Answer) -> Answer:
-        """The answer on the shape over MTD with what this question says of it.
-
-        Where sufficiency is rejected, that comes first: the shape is one of these divisions.
-        """
-        if self.outcome is QuestionOutcome.OPPOSITE:
-            of_levels = answer.effect.sentence if answer.effect else ""
-            return replace(
-                answer,
-                heading="MTD alone does not determine the score",
-                certainty=join_sentences(self._describe_basis(), of_levels, answer.certainty),
-                topic=self,
-                effect=self.find_difference() or answer.effect,
-                outcome=self.outcome,
-                suggest=self.find_next_step,
-                stated="",
-            )
-        if self.outcome is QuestionOutcome.OPEN:
-            p_value = format_p(self.info.p_value)
-            more = f"That MTD alone determines the score is not rejected ({p_value})."
-            return replace(answer, certainty=f"{answer.certainty} {more}")
-        return answer
+        """The answer on the shape over MTD, and after it what this question says of it."""
+        found = {
+            QuestionOutcome.OPPOSITE: self._describe_basis(),
+            QuestionOutcome.OPEN: "That MTD alone determines the score is not rejected "
+            f"({format_p(self.info.p_value)}).",
+        }.get(self.outcome)
+        if not found:
+            return answer
+        more = "Exploratory, a test of its own:"
+        return replace(answer, certainty=join_sentences(answer.certainty, more, found))
 
     def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
         return self.shape.choose_candidates()
@@ -186,8 +174,8 @@ def _describe_models(info: Sufficiency) -> str:
         for model in ("mtd", "additive")
     )
     return (
-        f"A curve over MTD explains {alone} of the variance between configuration means, curves "
-        f"over 1/(1 − η) and K/N that add up {additive}{interaction}"
+        f"Levels of nearly equal MTD explain {alone} of the variance between configuration means, "
+        f"curves over 1/(1 − η) and K/N that add up {additive}{interaction}"
     )
 
 
@@ -195,9 +183,12 @@ def _describe_pair(info: Sufficiency) -> str:
     if (pair := info.pair) is None:
         return f"no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
     high, low = name_pair(info, pair)
+    level, over = info.level, over_all_looks(info.over_looks)
+    if info.over_looks:
+        level = info.over_looks.confidence
     return (
         f"the largest difference at nearly equal MTD is {pair.difference.mean:.2f} points, of "
-        f"{high} over {low} (simultaneous {describe_interval(pair.difference, LEVEL)})"
+        f"{high} over {low} (simultaneous {describe_interval(pair.difference, level, over)})"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.inference.verdict import OverLooks
+from mtdlab.analysis.inference.verdict import Judgement, OverLooks
 
 PERCENT = f"{100 * LEVEL:g} %"
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -39,6 +39,15 @@ def format_p(value: float) -> str:
     if math.isnan(value):
         return "no test"
     return f"p = {value:.2g}" if value >= 0.001 else "p < 0.001"
+
+
+def state_p(judged: Judgement) -> str:
+    """The p value of what is shown as text; at a look also that over all looks so far."""
+    p_value, over = judged.p_shown, judged.over_looks
+    if over is None or over.taken < 2:
+        return format_p(p_value)
+    text = f"{format_p(p_value)} at this look"
+    return text if math.isnan(over.p_value) else f"{text}, {format_p(over.p_value)} over all looks"
 
 
 def describe_interval(difference: Estimate, level: float, over: str = "") -> str:

@@ -11,6 +11,9 @@ approximation. The expectation comes from one error variance per configuration, 
 independent within a seed, or from the covariance between seeds of what the model adds, for seeds
 that each respond differently. To each is added that of the evaluation items, where it is known. The
 larger p value is used; nothing is tested before.
+
+Of MTD alone the score may be any function: configurations are compared at nearly equal MTD, where
+what a curve changes between them is counted as it changes to the levels beside them.
 """
 
 import math
@@ -31,6 +34,7 @@ from mtdlab.analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
 from mtdlab.analysis.inference.blocks import KNOWN, Blocks, parts_of
 from mtdlab.analysis.inference.intervals import Estimate, estimate, share_level
 from mtdlab.analysis.inference.pairing import cell_covariance, natural_spline
+from mtdlab.analysis.inference.verdict import OverLooks
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import trace_limit
 
@@ -156,7 +160,7 @@ def p_added(
 
     The test is valid for any `weights` (..., C), as from `model_weights`; those near the inverse
     variances have more power. `items` is the covariance of the means due to the evaluation items,
-    (C, C) in points squared, which counts as known; None: not counted.
+    (..., C, C) in points squared, which counts as known; None: not counted.
     """
     null, extra = _orthonormal(base), added_space(base, added)
     if not extra.shape[1]:
@@ -207,7 +211,6 @@ NEAR = 1.1
 _COMPONENTS = {"ema_decay": "ema_decay", "queue_size": "ratio"}
 """The components of an MTD that a study may vary, and the column that shows it."""
 _OF_QUEUE = ("initial_queue_size", "queue_slice")
-_MOST_CURVE = 15
 _COMPONENT = 3
 _ADDED = 2
 _MAX_CONFIGURATIONS = 400
@@ -246,6 +249,8 @@ class Sufficiency:
         pair: the pair with the largest difference at nearly equal MTD; None without a pair.
         left_out: the levels beyond the run, which are not among the cells.
         runs: the runs of `cells`, with their ratio.
+        level: confidence of the test and of the interval; at a look that of this look alone.
+        over_looks: what holds over all looks; None for what is computed once.
     """
 
     answer: Tested
@@ -264,6 +269,8 @@ class Sufficiency:
     seeds: int = 0
     left_out: tuple[float, ...] = ()
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    level: float = LEVEL
+    over_looks: OverLooks | None = None
 
 
 @dataclass(frozen=True)
@@ -271,14 +278,17 @@ class Models:
     """The columns (C, p) of the models over a design.
 
     Attributes:
-        null: models with many degrees of freedom: mtd, ema_decay, queue_size, additive.
+        null: models with many degrees of freedom: mtd (`near_levels`), ema_decay, queue_size,
+            additive.
         added: added terms, with few: mtd, ema_decay, queue_size, components, interaction.
         variance: covariates of the logarithm of the error variance, for the weights.
+        mtd: log MTD, (C,).
     """
 
     null: Mapping[str, Floats]
     added: Mapping[str, Floats]
     variance: Floats
+    mtd: Floats
 
 
 NESTED: tuple[tuple[str, str], ...] = (
@@ -294,17 +304,45 @@ NESTED: tuple[tuple[str, str], ...] = (
 sufficient."""
 
 
+def near_levels(mtd: Floats) -> Floats:
+    """Indicators (C, G) of G levels of log MTD (C,), in rising order; each spans at most `NEAR`."""
+    rounded, firsts = np.round(mtd, _LEVEL_DECIMALS), [-math.inf]
+    for value in np.unique(rounded):
+        if value > firsts[-1] + math.log(NEAR) + 10**-_LEVEL_DECIMALS:
+            firsts.append(value)
+    level = np.searchsorted(firsts[1:], rounded, "right")
+    return np.asarray(level[:, None] == np.arange(1, len(firsts)), dtype=np.float64)
+
+
+def curve_covariance(means: Floats, mtd: Floats) -> Floats:
+    """Covariance (..., C, C) of what a curve over log MTD (C,) does within `near_levels`.
+
+    It is that of slopes within the levels, independent and with mean 0, whose standard deviations
+    are the slopes between the `means` (..., C) of each level and of the level beside it: of two
+    the steeper.
+    """
+    levels = near_levels(mtd)
+    if levels.shape[1] < 2:
+        return np.zeros((*means.shape, len(mtd)))
+    share = levels / levels.sum(axis=0)
+    centres = mtd @ share
+    # rounded, so that equal scores have no slope
+    slopes = (np.diff((means @ share).round(9), axis=-1) / np.diff(centres)) ** 2
+    ends = np.concatenate([slopes[..., :1], slopes, slopes[..., -1:]], axis=-1)
+    places = (mtd[:, None] - centres) * levels
+    steeper = np.maximum(ends[..., :-1], ends[..., 1:])
+    return np.asarray((places * steeper[..., None, :]) @ places.T)
+
+
 def build_models(trace: Floats, ratio: Floats) -> Models:
     """The models of C configurations: trace is 1/(1 - eta), ratio is K/N, both (C,)."""
     mtd, eta, queue = np.log(trace + ratio), np.log(trace), np.log(ratio)
-    # half of the degrees of freedom between configurations; the other half is left for the test
-    curve = min(max((len(mtd) - 1) // 2, 1), _MOST_CURVE)
     first, second = smooth(eta, _ADDED), smooth(queue, _ADDED)
     wide = smooth(eta, _COMPONENT), smooth(queue, _COMPONENT)
     products = first[:, :, None] * second[:, None, :]
     return Models(
         null={
-            "mtd": smooth(mtd, curve),
+            "mtd": near_levels(mtd),
             "ema_decay": wide[0],
             "queue_size": wide[1],
             "additive": np.hstack(wide),
@@ -317,16 +355,19 @@ def build_models(trace: Floats, ratio: Floats) -> Models:
             "interaction": products.reshape(len(mtd), -1),
         },
         variance=np.column_stack([np.ones_like(eta), eta, queue, eta * queue]),
+        mtd=mtd,
     )
 
 
-def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency:
+def compute_sufficiency(
+    study: StudyFrames, trials: pd.DataFrame, level: float = LEVEL
+) -> Sufficiency:
     """Test whether the score depends on ema_decay and queue_size through MTD alone.
 
-    The hypothesis is rejected at p <= 0.05. "cannot be tested" if only one component varies, with
-    one seed, or with too few configurations. If other settings vary too, nuisance settings aside,
-    only the runs of the combination of their values with the most configurations are used. The
-    sampling of the study's items is counted where every run of the test has them.
+    The hypothesis is rejected at p <= 1 - level. "cannot be tested" if only one component varies,
+    with one seed, or with too few configurations. If other settings vary too, nuisance settings
+    aside, only the runs of the combination of their values with the most configurations are used.
+    The sampling of the study's items is counted where every run of the test has them.
     """
     runs = traced_runs(trials)
     runs = runs.assign(ratio=(runs["queue_size"] / runs["batch_size"]).astype("float64"))
@@ -356,11 +397,11 @@ def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency
     covariance, counted = cell_covariance(runs, table, "cell", study.items)
     tests = _test_nested(fit, models, covariance)
     p_value = float(tests["p_value"][0])
-    answer: Tested = "rejected" if p_value <= 1 - LEVEL else "not rejected"
+    answer: Tested = "rejected" if p_value <= 1 - level else "not rejected"
     untested = not np.isfinite(p_value)
     return Sufficiency(
         answer="cannot be tested" if untested else answer,
-        reason="the configurations are too few for a curve over MTD" if untested else "",
+        reason="no two configurations have nearly equal MTD" if untested else "",
         varied=varied,
         p_value=p_value,
         items=counted,
@@ -370,22 +411,25 @@ def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency
         freedom={name: int(np.linalg.matrix_rank(x)) - 1 for name, x in models.null.items()},
         tests=tests,
         cells=cells.assign(mean=fit.means, trials=fit.runs.astype(int)),
-        pair=largest_difference(scores, cells["mtd"].to_numpy(), covariance),
+        pair=largest_difference(scores, cells["mtd"].to_numpy(), covariance, level),
         trials=int(fit.runs.sum()),
         seeds=len(table),
         left_out=left_out,
         runs=runs,
+        level=level,
     )
 
 
 def _test_nested(fit: Means, models: Models, items: Floats | None = None) -> pd.DataFrame:
     """The table `Sufficiency.tests`."""
-    weights = model_weights(fit, models.variance)
-    rows = []
+    weights, rows = model_weights(fit, models.variance), []
+    curve = curve_covariance(fit.means, models.mtd)
+    of_mtd = curve if items is None else curve + items
     for base, added in NESTED:
         null, extra = models.null[base], models.added[added]
         freedom = added_space(null, extra).shape[1]
-        rows.append((base, added, freedom, float(p_added(fit, null, extra, weights, items))))
+        known = of_mtd if base == "mtd" else items
+        rows.append((base, added, freedom, float(p_added(fit, null, extra, weights, known))))
     return pd.DataFrame(rows, columns=["base", "added", "freedom", "p_value"])
 
 
@@ -405,7 +449,9 @@ def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFram
     return runs[condition == pairs["condition"].value_counts(sort=False).sort_index().idxmax()]
 
 
-def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None) -> Pair | None:
+def largest_difference(
+    scores: Floats, mtd: Floats, items: Floats | None = None, level: float = LEVEL
+) -> Pair | None:
     """The largest difference between configurations at nearly equal MTD, (C,), rising.
 
     The interval is the paired t interval over common seeds, Bonferroni-adjusted for all such pairs:
@@ -428,7 +474,8 @@ def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None)
     of_items = 0.0
     if items is not None:
         of_items = items[first, first] + items[second, second] - 2 * items[first, second]
-    interval = estimate(values, share_level(len(within)), of_items=max(float(of_items), 0.0))
+    share = share_level(len(within), level)
+    interval = estimate(values, share, of_items=max(float(of_items), 0.0))
     return Pair(first, second, interval, len(within))
 
 

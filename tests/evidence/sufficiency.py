@@ -12,6 +12,7 @@ from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.statistics.sufficiency import (
     Models,
     build_models,
+    curve_covariance,
     fit_blocks,
     model_weights,
     p_added,
@@ -43,6 +44,8 @@ DESIGNS: dict[str, Design] = {
         [(mtd - ratio, ratio) for mtd, ratios in _STRATA.items() for ratio in ratios]
     ),
     "figure 2": _design([*_crossed([0.75, 0.85], [1, 2, 4, 8]), (20.0, 1.0)]),
+    "5 x 4 from η 0": _design(_crossed([0, 0.5, 0.75, 0.9, 0.95], [1, 4, 16, 64])),
+    "4 x 4 of sufficiency": _design(_crossed([0.75, 0.95, 0.985, 0.998], [1, 4, 16, 64])),
 }
 
 
@@ -52,17 +55,37 @@ def _standard(values: Floats) -> Floats:
 
 
 def _curve(trace: Floats, ratio: Floats) -> Floats:
-    """A peak of 5 points at the 40 % quantile of log MTD, a standard deviation of 1.2 wide.
-
-    Nine levels of MTD cannot be followed through sharper bends: with a width of 0.9 the error of
-    the spline itself is found with 10 seeds in `queue-and-decay`.
-    """
+    """A peak of 5 points at the 40 % quantile of log MTD, a standard deviation of 1.2 wide."""
     mtd = np.log(trace + ratio)
     return np.asarray(5 * np.exp(-((mtd - np.quantile(mtd, 0.4)) ** 2) / (2 * 1.2**2)))
 
 
+def _step(quantile: float) -> Callable[[Floats, Floats], Floats]:
+    """A rise of 10 points around a quantile of log MTD, three quarters of it within 26 %."""
+
+    def rise(trace: Floats, ratio: Floats) -> Floats:
+        mtd = np.log(trace + ratio)
+        return np.asarray(10 / (1 + np.exp((np.quantile(mtd, quantile) - mtd) / 0.12)))
+
+    return rise
+
+
+_DEFAULT = np.log([2, 8.7, 10, 12, 18, 48, 200]), np.array([10, 22.7, 29, 33.6, 35, 33.8, 33]) / 1.5
+"""log MTD and mean, in residual standard deviations, of the default study."""
+
+
+def _default(trace: Floats, ratio: Floats) -> Floats:
+    return np.asarray(np.interp(np.log(trace + ratio), *_DEFAULT))
+
+
+STEEP = {f"step at {quantile}": _step(quantile) for quantile in (0.2, 0.4, 0.6, 0.8)} | {
+    "like the default study": _default
+}
+"""Curves over MTD that are steep between levels."""
+
 TRUTHS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "MTD sufficient": _curve,
+    **STEEP,
     "K/N alone": lambda _trace, ratio: 1.5 * _standard(ratio),
     "additive": lambda trace, ratio: 1.5 * _standard(ratio) - _standard(trace),
     "interaction": lambda trace, ratio: 1.2 * _standard(trace) * _standard(ratio),
@@ -92,7 +115,7 @@ QUESTIONS = {
     "interaction": ("additive", "interaction"),
 }
 NULLS = {
-    "MTD sufficient": {"MTD sufficient"},
+    "MTD sufficient": {"MTD sufficient", *STEEP},
     "MTD beyond additive": {"K/N alone", "additive"},
     "interaction": {"K/N alone", "additive"},
 }
@@ -129,12 +152,12 @@ def simulate_tests(
         errors += items * rng.normal(size=(datasets, 1, count))
     fit = fit_blocks(means + effects + errors)
     weights = model_weights(fit, models.variance)
-    found = {}
+    found, of_items = {}, items**2 * (np.eye(count) - 1 / count)
     for question, (base, added) in QUESTIONS.items():
         terms = models.null[base], models.added[added], weights
-        only = p_added(fit, *terms)
-        known = items**2 * (np.eye(count) - 1 / count)
-        found[question] = (p_added(fit, *terms, known) if items else only, only)
+        known = curve_covariance(fit.means, models.mtd) if base == "mtd" else 0 * of_items
+        only = p_added(fit, *terms, known)
+        found[question] = (p_added(fit, *terms, known + of_items) if items else only, only)
     return found
 
 
@@ -142,6 +165,8 @@ def _cells(datasets: int, seed: int) -> Iterator[tuple[object, ...]]:
     for design, truth, variances, seeds in product(
         DESIGNS, TRUTHS, [*VARIANCES, *SLOPES, *ITEMS], SEEDS
     ):
+        if truth in STEEP and variances != "equal":
+            continue
         trace, ratio = DESIGNS[design]
         # the same random numbers for a cell, whichever other cells there are
         key = zlib.crc32(f"{seed} {design} {truth} {variances} {seeds}".encode())

@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.frames import Plan
+from mtdlab.analysis.inference.verdict import OverLooks
 from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.results import Basis
+from mtdlab.analysis.questions.study import list_fields
 from mtdlab.analysis.questions.sufficiency import SufficiencyQuestion
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions, sufficiency
@@ -46,7 +48,8 @@ def test_the_conditions_have_the_error_rate_of_the_study() -> None:
 
 
 def test_sufficiency_is_stated_as_it_is_decided() -> None:
-    trials = make_trials(noise=0.1)
+    trials = make_trials(noise=0.2)
+    trials["score"] += 0.1 * trials["queue_size"] / trials["batch_size"]
     p_value = ask(trials, "sufficiency").question.p_value
     for alpha, outcome, heading in (
         (1.1 * p_value, QuestionOutcome.OPPOSITE, "MTD alone does not determine the score"),
@@ -61,6 +64,9 @@ def test_sufficiency_is_stated_as_it_is_decided() -> None:
         contents = sufficiency.build(context)
         assert contents is not None
         assert next(iter(contents.text)).startswith(heading)
+        interval = f"{100 * (1 - alpha):.3g} % CI"
+        assert question.answer.effect.interval.startswith(interval)
+        assert f"simultaneous {interval}" in contents.text[1]
 
 
 def test_sufficiency_is_that_of_the_trials_of_the_last_look() -> None:
@@ -69,6 +75,19 @@ def test_sufficiency_is_that_of_the_trials_of_the_last_look() -> None:
     results = ask(trials, "sufficiency")
     question = SufficiencyQuestion(results, results.question.asked, Basis(0.05, numbers=numbers))
     assert (question.judged.seeds, results.question.judged.seeds) == (2, 3)
+    over = OverLooks(planned=3, taken=2, confidence=0.95, p_value=0.5, is_early=False)
+    last = SufficiencyQuestion(results, results.question.asked, Basis(0.02, over, numbers))
+    assert last.answer.effect.interval.startswith("95 % CI ")
+    assert last.answer.effect.interval.endswith(", over all looks")
+
+
+@pytest.mark.parametrize(("kind", "word"), [("history", "not tested"), ("conditions", "shown")])
+def test_what_is_decided_of_a_question_is_not_the_shape_of_all_runs(kind: str, word: str) -> None:
+    trials = at_two_rates() if kind == "conditions" else make_trials()
+    found = list_fields(ask(trials, kind))
+    assert (found["verdict"], found["outcome"]) == (word, word)
+    assert found["shape"] in ("peaked", "inconclusive")
+    assert found["shape"] != found["verdict"]
 
 
 @pytest.mark.parametrize("kind", ["history", "conditions"])

@@ -143,7 +143,9 @@ def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_t
 def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() -> None:
     trials = make_trials(decays=(0.5, 0.75, 0.9), times=(2, 4, 8), seeds=range(6))
     trials["score"] += 3 * (trials["ema_decay"] == 0.75)
-    shown = headline_of(build_study(trials))
+    values = {"alpha": 0.1, "margin": 0.5, "looks": [6], "questions": [{"sufficiency": "mtd"}]}
+    study = dataclasses.replace(build_study(trials), plans=(Plan(0, values, ""),))
+    shown = headline_of(study)
     assert shown.answer == "MTD alone does not determine the score"
     assert re.fullmatch(
         r"η 0.75 with K/N \d \(MTD \d+\) less η 0.\d+ with K/N \d \(MTD \d+\), "
@@ -151,7 +153,7 @@ def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() ->
         shown.effect.text,
     )
     assert float(shown.effect.value) == pytest.approx(3, abs=1)
-    assert ", the last level: " in shown.certainty
+    assert shown.effect.interval.startswith("90 % CI ")
     assert shown.next_step.text.startswith("Compare configurations of equal MTD that divide it")
     assert "Most different here: η" in shown.next_step.text
     assert "verdict" not in shown.next_step.text
@@ -492,19 +494,22 @@ DIVIDED = make_trials(decays=(0.5, 0.75, 0.8, 0.85, 0.9), noise=0.05)
 DIVIDED["score"] = DIVIDED["score"] + 40 * DIVIDED["ema_decay"]
 
 
-@pytest.mark.parametrize(
-    ("trials", "answer", "kind"),
-    [
-        (pd.concat([RATES, BETTER]), "learning_rate 0.2 is best", "separated"),
-        (DIVIDED, "MTD alone does not determine the score", "peaked"),
-    ],
-)
-def test_the_verdict_says_what_the_page_answers(
-    trials: pd.DataFrame, answer: str, kind: str
-) -> None:
-    """Of runs of one MTD it is that on the best; the shape over MTD keeps its name."""
-    study = build_study(trials)
+def test_the_verdict_says_what_the_page_answers() -> None:
+    """Of runs of one MTD it is that on the best."""
+    study = build_study(pd.concat([RATES, BETTER]))
     shown, verdict = headline_of(study), StudyContext(study).answer.verdict
-    assert shown.answer == answer
-    assert verdict.sentence.startswith(f"{answer}. {shown.effect.text}: {shown.effect.value} ")
-    assert list_numbers(verdict)["verdict"] == kind
+    assert shown.answer == "learning_rate 0.2 is best"
+    stated = f"{shown.answer}. {shown.effect.text}: {shown.effect.value} "
+    assert verdict.sentence.startswith(stated)
+    assert list_numbers(verdict)["verdict"] == "separated"
+
+
+def test_an_exploratory_test_of_sufficiency_does_not_head_the_answer() -> None:
+    study = build_study(DIVIDED)
+    shown = headline_of(study)
+    assert shown.answer.startswith("The score peaks")
+    assert (
+        "Exploratory, a test of its own: At equal MTD the score also depends on how it is divided "
+        "between 1/(1 − η) and K/N (p < 0.001)." in shown.certainty
+    )
+    assert "the verdict on MTD" in describe_error_rates(StudyContext(study))
