@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -55,6 +55,8 @@ def default_looks(max_seeds: int) -> tuple[int, ...]:
     )
 
 
+SEARCHED = "searched"
+"""What the identity of a grid has for each setting that it searches."""
 Sampler = Literal["grid", "random", "tpe", "qmc"]
 Pruner = Literal["none", "median", "hyperband"]
 
@@ -242,9 +244,9 @@ class StudySpec(ABC):
 
     def _choice(self, configuration: str, parameters: dict[str, Any], role: str) -> dict[str, Any]:
         """The chosen values of a configuration; none before the choice."""
-        if self.nuisance is None or self.nuisance_choice is None:
+        if self.nuisance is None or not self.nuisance_choice:
             return {}
-        return dict(self.nuisance_choice[self._group(configuration, parameters, role)])
+        return dict(self.nuisance_choice.get(self._group(configuration, parameters, role), {}))
 
     def _group(self, configuration: str, parameters: dict[str, Any], role: str) -> str:
         """The group of a configuration, whose members share a choice; its own without `per`."""
@@ -335,20 +337,28 @@ class StudySpec(ABC):
         return self.nuisance_trials() + sorted(trials, key=lambda trial: order[trial.seed])
 
     @property
-    def awaits_choice(self) -> bool:
-        """Whether the values of nuisance settings are not chosen yet."""
-        return self.nuisance is not None and self.nuisance_choice is None
+    def unchosen_groups(self) -> set[str]:
+        """The groups of configurations whose values of nuisance settings are not chosen yet."""
+        groups = {trial.configuration.split(".")[0] for trial in self.nuisance_trials()}
+        return groups - (self.nuisance_choice or {}).keys()
 
-    def begins_with(self, trial: PlannedTrial) -> bool:
-        """Whether a sweep plans a trial before the first look, as far as choices are made."""
-        is_first = not self.awaits_choice and trial.seed in self.first_seeds
-        return trial.role in OF_NUISANCE or is_first
+    def begins_with(self, trial: PlannedTrial, seeds: Set[int] = frozenset()) -> bool:
+        """Whether a sweep plans a trial before the first look, as far as choices are made.
+
+        `seeds` are those that are recorded: the baseline runs with all of the search. A group that
+        has its choice runs no further trials to choose by, also where it has grown.
+        """
+        if trial.role in OF_NUISANCE:
+            return trial.configuration.split(".")[0] not in (self.nuisance_choice or {})
+        is_due = trial.seed in self.first_seeds or (trial.role == BASELINE and trial.seed in seeds)
+        names = () if self.nuisance is None else self.nuisance.values
+        return is_due and all(name in (trial.parameters or {}) for name in names)
 
     def identity(self) -> dict[str, Any]:
         """The values that identify the study; a change of them would mix two questions.
 
-        What a grid skips is no part of it: skipping less adds trials, and skipping what is
-        planned is refused trial by trial, as any other point that the file lost. A baseline may be
+        The points of a grid are no part of it: a value more, or a point less that is skipped, adds
+        trials, and what the file has lost is refused trial by trial. A baseline and methods may be
         added, but not changed.
         """
         grid = self.sampler == "grid"
@@ -370,7 +380,7 @@ class StudySpec(ABC):
         if self.nuisance is not None:
             identity[NUISANCE] = self.nuisance.identity()
         search = {
-            setting: "searched" if grid and self.known[setting].is_number else str(dimension)
+            setting: SEARCHED if grid else str(dimension)
             for setting, dimension in self.search.items()
         }
         return identity | {

@@ -1,6 +1,6 @@
 """This module writes and reads one study: its record, trials, looks, sweeps and saved model."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Select, delete, select, update
@@ -9,7 +9,7 @@ from sqlalchemy.orm import load_only
 from mtdlab.analysis.data.invocation import NO_INVOCATION
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.limits import LATEST
-from mtdlab.settings.roles import BASELINE, SEARCH
+from mtdlab.settings.roles import SEARCH
 from mtdlab.store.claims import Claim, Claims, count_trials
 from mtdlab.store.database import adding, open_to_write
 from mtdlab.store.names import refuse_foreign
@@ -80,29 +80,32 @@ class Store(Claims):
     def add_trials(
         self,
         planned: "Sequence[PlannedTrial]",
-        begins_with: "Callable[[PlannedTrial], bool]" = lambda _: True,
-    ) -> list[tuple[str, int]]:
+        begins_with: "Callable[[PlannedTrial, Set[int]], bool]" = lambda *_: True,
+    ) -> dict[tuple[str, int], dict[str, Any] | None]:
         """Add the trials of a plan that are not recorded yet; return recorded ones not in the plan.
 
-        If any recorded trial is not in it, nothing is added, else those for which `begins_with`
-        holds. Trials of the baseline are added also of the seeds that the search has.
+        The parameters of the latter by configuration and seed: if there are any, nothing is added.
+        Else those are for which `begins_with` holds, with the seeds that are recorded.
         """
         with self.database.adding() as session:
-            keys = select(TrialRow.configuration, TrialRow.seed).where(self.mine)
-            keys = keys.order_by(TrialRow.id)
-            recorded = {(row.configuration, row.seed): None for row in session.execute(keys)}
+            trials = select(TrialRow.configuration, TrialRow.seed, TrialRow.parameters)
+            trials = trials.where(self.mine).order_by(TrialRow.id)
+            recorded = {(row[0], row[1]): row[2] for row in session.execute(trials)}
             wanted = {trial.key for trial in planned}
-            if missing := [key for key in recorded if key not in wanted]:
+            if missing := {key: recorded[key] for key in recorded if key not in wanted}:
                 return missing
             first_seed = {trial.configuration: trial.seed for trial in reversed(planned)}
             seeds = {seed for _, seed in recorded}
+            drawn = {key[0]: parameters for key, parameters in recorded.items()}
             for position, trial in enumerate(planned):
-                begins = begins_with(trial)
-                begins |= trial.role == BASELINE and trial.seed in seeds
-                if begins and trial.key not in recorded:
-                    leads = first_seed[trial.configuration] == trial.seed
-                    session.add(self._row_of(trial, position, leads=leads))
-        return []
+                if trial.key not in recorded and begins_with(trial, seeds):
+                    name = trial.configuration
+                    row = self._row_of(trial, position, leads=first_seed[name] == trial.seed)
+                    if name in drawn and trial.parameters is None:
+                        # another seed of it is there, which has drawn them, or will
+                        row.parameters, row.leads = drawn[name], False
+                    session.add(row)
+        return {}
 
     def _row_of(self, trial: "PlannedTrial", position: int, *, leads: bool) -> TrialRow:
         return TrialRow(study_id=self.study_id, position=position, leads=leads, **vars(trial))

@@ -86,8 +86,7 @@ def choose_nuisance(study: OpenStudy) -> None:
     spec, store = study.spec, study.store
     tuning = load_frames(spec.name, study.job.url, curves=False).tuning
     assert tuning is not None
-    groups = {trial.configuration.split(".")[0] for trial in spec.nuisance_trials()}
-    choice = choose_nuisance_values(tuning)
+    choice, groups = choose_nuisance_values(tuning), spec.unchosen_groups
     if missing := groups - choice.keys():
         some = tuning.trials.loc[tuning.trials["group"].isin(missing), "number"]
         raise MtdlabError(

@@ -10,7 +10,6 @@ from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.config.study import plan_of, sha256_of
 from mtdlab.errors import MtdlabError, StorageError
-from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Store
 from mtdlab.store.database import create_tables, refuse_damaged
 from mtdlab.store.names import find_twin, names_in, refuse_foreign
@@ -38,16 +37,12 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
         return True
     unfinished = {"WAITING", "RUNNING"} | ({"FAIL"} if retry_failed else set())
     # a choice and a look that are still to come add trials
-    is_open = spec.awaits_choice or (spec.until is not None and last in ("", "continue"))
+    is_open = bool(spec.unchosen_groups) or (spec.until is not None and last in ("", "continue"))
     if is_open or not unfinished.isdisjoint(states.values()):
         return True
-    # the baseline runs with all seeds that the search has
     seeds = {seed for _, seed in states}
-    return any(
-        trial.key not in states
-        for trial in spec.planned_trials()
-        if spec.begins_with(trial) or (trial.role == BASELINE and trial.seed in seeds)
-    )
+    new = (trial for trial in spec.planned_trials() if trial.key not in states)
+    return any(spec.begins_with(trial, seeds) for trial in new)
 
 
 def open_study(
@@ -113,10 +108,12 @@ def _record(spec: StudySpec, url: str, invocation: Invocation, taken: Set[str]) 
             raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
         refuse_other_settings(spec, identity, recorded, invocation, taken)
     if missing := store.add_trials(spec.planned_trials(), spec.begins_with):
+        (_, seed), parameters = next(iter(missing.items()))
+        values = [f"{name} {value}" for name, value in (parameters or {}).items()]
         raise OtherFile(
-            f"study {spec.name} holds {len(missing)} trials that the file no longer has "
-            f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "
-            f"another study: {as_another_study(spec, invocation, taken)}"
+            f"study {spec.name} holds {len(missing)} trials that the file no longer has (such as "
+            f"{', '.join([*values, f'seed {seed}'])}); put their values and seeds back, or run the "
+            f"file as another study: {as_another_study(spec, invocation, taken)}"
         )
     store.write_study(
         StudyRow(

@@ -104,7 +104,7 @@ class Supervisor:
 
     def _is_kept(self, running: Sequence[TrialRow]) -> bool:
         """Whether trials of other processes, a choice, or a look may still be left to this one."""
-        awaits_choice = self._study.spec.awaits_choice
+        awaits_choice = bool(self._study.spec.unchosen_groups)
         if awaits_choice or not self._is_decided:
             # both count every planned trial
             if running:

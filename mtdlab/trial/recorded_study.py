@@ -1,15 +1,19 @@
 """A study file and the record of its study: what differs, and the study as it was begun."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import yaml
+
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import build_study
 from mtdlab.config.source import Source
+from mtdlab.config.study import SEARCHED
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
 from mtdlab.settings.roles import BASELINE
@@ -21,6 +25,8 @@ Difference = tuple[str, object, object]
 """The name of a setting, its recorded value and that of the file."""
 _MODULE = "imports."
 """What the name begins with where the values are the SHA-256 of an imported module."""
+_POINTS = ("search.", "configurations")
+"""What the names begin with of what identifies the points of a search, in no words of a file."""
 
 
 class OtherFile(MtdlabError):
@@ -31,14 +37,15 @@ def check_unchanged(spec: StudySpec, recorded: StudyRow | None) -> None:
     """Raise OtherFile where a study was replaced by that of another file.
 
     A worker calls it when it has claimed a trial: from then on the study can no longer be replaced.
-    Another sweep may have added a baseline. `recorded` is None for a study that is gone.
+    Another sweep may have added values, seeds or a baseline, which the trials have with them; not a
+    method. `recorded` is None for a study that is gone.
     """
     if recorded is not None and spec.baseline is None:
         recorded.identity = {**recorded.identity, BASELINE: None}
     if recorded is None or next(_differences_from(recorded, spec, spec.identity()), None):
         raise OtherFile(
-            f"study {spec.name} was replaced by that of another file before a trial of this sweep "
-            "began; rerun the sweep to see what differs"
+            f"study {spec.name} was replaced by that of another file, or was given a method, since "
+            "this sweep began; rerun the sweep to see what differs"
         )
 
 
@@ -72,7 +79,7 @@ def refuse_other_settings(
 def _differences_from(
     recorded: StudyRow, spec: StudySpec, identity: dict[str, Any]
 ) -> Iterator[Difference]:
-    """What differs between the recorded identity of a study and that of its file."""
+    """What differs between the recorded identity of a study and that of its file, but additions."""
     new = identity | {"imports": spec.imports}
     old = spec.complete_identity(recorded.identity, identity) | {"imports": recorded.imports}
     before, now = old.pop(BASELINE, None), new.pop(BASELINE, None)
@@ -80,10 +87,37 @@ def _differences_from(
         yield BASELINE, recorded.definition.get(BASELINE), None
     elif before and now:
         yield from _differences(before, now, BASELINE)
-    elif now:
-        # it may be added, with the module of its method
+    # of the module of a baseline or a method that is added
+    is_added = bool(now and not before)
+    is_grid = spec.sampler == "grid" == old["sampler"]
+    if is_grid:
+        # earlier versions recorded the values of what is no number
+        old["search"] = dict.fromkeys(old["search"], SEARCHED)
+    had, has = ("method" in each["search"] and each["trainer"] for each in (old, new))
+    if had and has:
+        if is_grid and had.keys() - has:
+            yield "search.method", [*had], [*has]
+        is_added |= is_grid and bool(has.keys() - had)
+        shared = had.keys() & has
+        old["trainer"], new["trainer"] = (
+            {name: each[name] for name in shared} for each in (had, has)
+        )
+    elif had or has:
+        # a section for each method, beside one of a single method
+        del old["trainer"], new["trainer"]
+    if is_added:
         new["imports"] = {name: spec.imports.get(name) for name in old["imports"]}
-    yield from _differences(old, new)
+    differences = list(_differences(old, new))
+    if any(name.startswith(_POINTS) for name, *_ in differences):
+        # the identity has no words for them: as the files have it
+        begun, given = (
+            {key: defined.definition.get(key) for key in ("search", "skip")}
+            for defined in (recorded, spec)
+        )
+        if in_words := list(_differences(begun, given)):
+            kept = (each for each in differences if not each[0].startswith(_POINTS))
+            differences = [*kept, *in_words]
+    yield from differences
 
 
 def refuse_other_objective(study: str, recorded: str, given: str) -> None:
@@ -113,7 +147,12 @@ def _describe(difference: Difference) -> str:
     name, *values = difference
     if name.startswith(_MODULE):
         values = [digest and f"SHA-256 {str(digest)[:12]}" for digest in values]
-    before, now = values
+    before, now = (
+        yaml.safe_dump(value, default_flow_style=True, width=math.inf).strip()
+        if isinstance(value, dict | list)
+        else value
+        for value in values
+    )
     return f"{name}: was {before}, now {now}"
 
 

@@ -56,7 +56,7 @@ def test_every_configuration_tries_every_value_with_seeds_of_its_own(read: Read)
 
 def test_what_is_compared_begins_when_the_values_are_chosen_and_has_them(read: Read) -> None:
     spec = read(STUDY + BASELINE)
-    assert spec.awaits_choice
+    assert spec.unchosen_groups
     assert {trial.role for trial in spec.planned_trials() if spec.begins_with(trial)} == {
         "tuning",
         "baseline-tuning",
@@ -65,7 +65,7 @@ def test_what_is_compared_begins_when_the_values_are_chosen_and_has_them(read: R
     chosen = replace(
         spec, nuisance_choice={key: {"learning_rate": rate} for key, rate in rates.items()}
     )
-    assert not chosen.awaits_choice
+    assert not chosen.unchosen_groups
     for trial in chosen.search_trials():
         settings: Any = chosen.settings(trial.parameters or {}, trial.seed, trial.role)
         assert settings.learning_rate == rates[trial.configuration]

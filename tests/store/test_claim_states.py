@@ -41,7 +41,7 @@ class ClaimStates(RuleBasedStateMachine):
     def create(self) -> None:
         """Create the study with its planned trials."""
         self.store.write_study(study_row())
-        assert self.store.add_trials(PLANNED) == []
+        assert self.store.add_trials(PLANNED) == {}
         self.held: dict[str, Claim] = {}
         self.deaths: dict[int, int] = {}
         self.states: dict[int, str] = {}

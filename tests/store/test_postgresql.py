@@ -86,7 +86,7 @@ def test_four_processes_claim_every_queued_trial_once(
             planned = [
                 PlannedTrial(f"{r}-{n}", 0, {}) for r in range(repeat + 1) for n in range(trials)
             ]
-            assert store.add_trials(planned) == []
+            assert store.add_trials(planned) == {}
             lists = list(pool.map(claim_all, [postgresql_url] * 4, range(4)))
             claimed = Counter(name for names in lists for name in names)
             assert claimed == Counter(names)

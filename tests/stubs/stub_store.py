@@ -21,7 +21,7 @@ def new_store(
     """The store of a new study, as `study_row`, with its planned trials."""
     store = Store(url, study_id)
     store.write_study(study_row(name, **columns))
-    assert store.add_trials(planned) == []
+    assert store.add_trials(planned) == {}
     return store
 
 

@@ -72,7 +72,7 @@ def test_it_can_be_added_to_a_complete_study(scored: Scored, written: Written, u
 @pytest.mark.parametrize(
     ("other", "difference"),
     [
-        (PLAIN, r"\(baseline: was {'method': 'simcse'}, now None\)"),
+        (PLAIN, r"\(baseline: was {method: simcse}, now None\)"),
         pytest.param(
             BESIDE.replace("simcse}", "simcse, steps: 3}"),
             r"\(baseline.steps: was 4, now 3\)",

@@ -75,7 +75,10 @@ def test_what_the_command_prints_opens_the_study(refused: Refused, opened: Opene
 
 def test_missing_trials_name_the_way_out_too(refused: Refused) -> None:
     [line] = refused(BEGUN.replace("0.5, ", ""))
-    assert line.startswith("study a holds 1 trials that the file no longer has (such as seed 0)")
+    start = (
+        "study a holds 1 trials that the file no longer has (such as ema_decay 0.5, seed 0); put"
+    )
+    assert line.startswith(start)
     assert line.endswith(f"run the file as another study: {COMMAND} --set study=a-2")
 
 
