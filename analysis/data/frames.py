@@ -34,7 +34,7 @@ MEAN = ["n", "seeds", "mean", "low", "high"]
 """Columns of a mean: its runs, its seeds and its interval over them."""
 RESULT_COLUMNS = (*MEAN, "items", *DIFFERENCE, "may_be_best", "seconds", "memory")
 """Columns that stand beside the settings in a table of configurations."""
-TAKEN_NAMES = frozenset((*RESULT_COLUMNS, "text", "trial", "row", "deviation"))
+TAKEN_NAMES = frozenset((*RESULT_COLUMNS, "text", "trial", "row", "role", "deviation"))
 """Names of columns that the analysis adds to runs and configurations; no setting is called so."""
 CURVE_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("number", "step"), "int64"),
@@ -46,6 +46,9 @@ PROBE_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("cosine", "cosine_different"), "float64"),
 }
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
+REFERENCE_COLUMNS: Mapping[str, str] = {"encoder": "str", "reading": "str", "score": "float64"}
+WORD_OVERLAP = "word overlap"
+"""The reading of a pair without an encoder: the share of their words that both sentences have."""
 LOOK_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("look", "seeds", "runs"), "int64"),
     **dict.fromkeys(("alpha", "spent", "p_value"), "float64"),
@@ -115,7 +118,7 @@ class Baseline:
         values: the settings that the study file gives it, over those that all trials share.
         planned: how many trials of the baseline the study plans.
         trials: a row per trial of the baseline, with the columns of `StudyFrames.trials`, which has
-            no row of them. Of the study's other frames only `items` has their values.
+            no row of them. Of the study's other frames `items` and `scores` have their values.
     """
 
     values: Mapping[str, Any]
@@ -193,8 +196,13 @@ class StudyFrames:
         model: where the best trial's model was last saved: trial (its number), host (name of the
             machine) and folder there; empty where it is not recorded.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
+        references: `REFERENCE_COLUMNS`, the metric x 100 of each encoder before training in each
+            reading: a pooling, `cls`, then `, whitened` or `, flow`, or `WORD_OVERLAP`, which no
+            encoder takes part in. Empty where none was scored.
         load_items: reads `items`, which are large and needed by few; None: there are none.
-        baseline, tuning: what the study ran beside its search; no other frame has a row of it.
+        baseline: one configuration beside the search, with the same seeds, whose rows are those of
+            `baseline.trials`, of the columns of `trials`; it ranks with the others on the page.
+        tuning: the trials by which nuisance values were chosen; no other frame has a row of them.
     """
 
     name: str
@@ -219,6 +227,7 @@ class StudyFrames:
     plans: tuple[Plan, ...] = ()
     model: Mapping[str, Any] = field(default_factory=dict)
     beyond_run: defaults.BeyondRun = defaults.BEYOND_RUN
+    references: pd.DataFrame = field(default_factory=lambda: empty(REFERENCE_COLUMNS))
     load_items: Callable[[], ItemScores | None] | None = None
     baseline: Baseline | None = None
     tuning: NuisanceTrials | None = None
@@ -227,6 +236,14 @@ class StudyFrames:
     def items(self) -> ItemScores | None:
         """What the trials' scores were computed from; read at the first use, None without any."""
         return self.load_items() if self.load_items else None
+
+    @cached_property
+    def ranked_trials(self) -> pd.DataFrame:
+        """The trials, and those of the baseline, where there is one, with the role of each."""
+        if self.baseline is None:
+            return self.trials
+        both = self.trials.assign(role="search"), self.baseline.trials.assign(role="baseline")
+        return pd.concat(both, ignore_index=True)
 
     @property
     def margin(self) -> float:

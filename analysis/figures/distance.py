@@ -22,7 +22,7 @@ _MOST_BAND = 1.5
 _MARGIN = 0.05
 # what an axis of MTD shows beyond its ends, as a factor
 _BEYOND = 1.1
-_MOST_STRETCH = 1.2
+_MOST_STRETCH = 2.0
 
 
 def scatter_runs(
@@ -200,29 +200,34 @@ def draw_baseline(name: str, score: Estimate, ax: Axes) -> None:
     ax.annotate(label, (0.99, score.mean), xycoords=ax.get_yaxis_transform(), **text)
 
 
-def draw_untrained(score: float, ax: Axes) -> None:
-    """The score of the encoder before training as a line, or as text if it is far from the data.
+def draw_references(scores: Mapping[str, float], ax: Axes, *, across: bool = False) -> None:
+    """Scores without training, by name, as dotted lines; vertical ones where it is `across`.
 
-    Call it last: it extends the limits of the axes to at most 1.2 times their height.
+    Call it after the data: limits are extended to at most twice what they are, and a score farther
+    away is stated in the legend alone.
     """
-    low, high = ax.get_ylim()
-    if max(high, score) - min(low, score) <= _MOST_STRETCH * (high - low):
-        draw_level(score, ax, f"before training {score:.2f}", (style.INK, ""))
-        extend_to([score], ax)
-        return
-    place, height, side = ("bottom", 0.03, "below") if score < low else ("top", 0.97, "above")
-    text = f"before training {score:.2f}, {side} the axis"
-    ax.text(0.98, height, text, ha="right", va=place, transform=ax.transAxes)
+    low, high = ax.get_xlim() if across else ax.get_ylim()
+    most = _MOST_STRETCH * (high - low)
+    for place, (name, score) in enumerate(scores.items()):
+        low, high = ax.get_xlim() if across else ax.get_ylim()
+        label, style_of = f"{style.printable(name)} {score:.2f}", (0, (1, 1 + place))
+        if max(high, score) - min(low, score) > most:
+            side = "below" if score < low else "above"
+            ax.plot([], [], " ", label=f"{label}, {side} the axis")
+            continue
+        line: dict[str, Any] = {"color": style.INK, "linestyle": style_of, "linewidth": 1.3}
+        (ax.axvline if across else ax.axhline)(score, label=label, zorder=1, **line)
+        extend_to([score], ax, across=across)
 
 
-def extend_to(values: Sequence[float], ax: Axes) -> None:
-    """Extend the limits of the vertical axis where values lie outside them, with a margin."""
+def extend_to(values: Sequence[float], ax: Axes, *, across: bool = False) -> None:
+    """Extend the limits of the axis of scores where values lie outside them, with a margin."""
     if not len(values):
         return
-    low, high = ax.get_ylim()
+    low, high = ax.get_xlim() if across else ax.get_ylim()
     lowest, highest = min(values), max(values)
     margin = _MARGIN * (max(high, highest) - min(low, lowest))
-    ax.set_ylim(
+    (ax.set_xlim if across else ax.set_ylim)(
         lowest - margin if lowest < low + margin else low,
         highest + margin if highest > high - margin else high,
     )

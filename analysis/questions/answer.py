@@ -73,6 +73,7 @@ class Answer:
         recommendation: the heading above that configuration.
         effect: the difference on which the answer rests; None where nothing is compared.
         stated: the answer in sentences that stand alone, where the page has others.
+        is_below_baseline: whether that configuration is shown to score less than the baseline.
         is_doubted: whether it says that training did not raise the score.
     """
 
@@ -89,6 +90,7 @@ class Answer:
     recommendation: str = "Highest mean, not confirmed as best"
     effect: Difference | None = None
     stated: str = ""
+    is_below_baseline: bool = False
     is_doubted: bool = False
 
     @property

@@ -135,6 +135,13 @@ class BestQuestion(Question):
         return "methods" if self.is_of_methods else "configurations"
 
     @property
+    def _of_search(self) -> str:
+        """Words after the highest mean, where that of the baseline is higher; else empty."""
+        against = self.results.against_baseline
+        beside = against is not None and against.mean.estimate.mean > self.ranked["mean"].iloc[0]
+        return " of the search" if beside else ""
+
+    @property
     def shows_best(self) -> bool:
         return self.judged.is_separated
 
@@ -252,6 +259,7 @@ class BestQuestion(Question):
         tested = np.isfinite(others["difference_low"].to_numpy())
         count = int(tested.sum())
         of = "" if tested.all() else f" of the {count + 1} compared"
+        of += self._of_search
         if verdict.is_separated:
             return f"{names[0]} is best{of}"
         alike = [names[1 + row] for row in np.flatnonzero(others["may_be_best"] & tested)]
@@ -289,7 +297,8 @@ class BestQuestion(Question):
                 f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval "
                 f"of the difference, simultaneous for all pairs at {self.confidence}, excludes 0."
             )
-        return f"{best[NAME]} {describe_highest(table)}: {best['mean']:.2f}.", rest
+        highest = f"{describe_highest(table)}{self._of_search}"
+        return f"{best[NAME]} {highest}: {best['mean']:.2f}.", rest
 
     @property
     def confidence(self) -> str:
@@ -301,7 +310,7 @@ class BestQuestion(Question):
         best, budget = self.ranked.iloc[0], describe_budget(self.results.study)
         items = describe_items(int(self.table["items"].min()))
         return (
-            f"{best[NAME]} {describe_highest(self.ranked)}, {best['mean']:.2f}"
+            f"{best[NAME]} {describe_highest(self.ranked)}{self._of_search}, {best['mean']:.2f}"
             f"{budget and ', '}{budget}.",
             *map(self._compare, self.ranked.iloc[1:].sort_values(METHOD).to_dict("records")),
             f"Confidence intervals cover seeds{items}.",

@@ -22,6 +22,7 @@ from mtdlab.analysis.inference.pairing import LevelScores, level_scores
 from mtdlab.analysis.inference.verdict import Judgement, OverLooks
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
 from mtdlab.analysis.statistics.configurations import Effects, compute_effects
 from mtdlab.analysis.statistics.methods import select_curve_trials
 from mtdlab.analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
@@ -149,6 +150,11 @@ class StudyResults:
         """The effects of the settings of a grid; None where they only make up the MTD."""
         effects = compute_effects(self.study)
         return None if effects is None or {*effects.settings["setting"]} <= {*PARTS} else effects
+
+    @cached_property
+    def against_baseline(self) -> AgainstBaseline | None:
+        """The comparison with the baseline; None where no trial of one has a score."""
+        return compare_with_baseline(self.study)
 
     def describe_scope(self, judged: Judgement, *, is_paired: bool) -> str:
         """What an answer covers, without a full stop: seeds, and evaluation items."""

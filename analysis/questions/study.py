@@ -15,6 +15,7 @@ from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Decision, Question
 from mtdlab.analysis.questions.best import BestQuestion
 from mtdlab.analysis.questions.effect import describe_interactions
+from mtdlab.analysis.questions.next_steps import step
 from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.shape import ShapeQuestion
 from mtdlab.analysis.questions.sufficiency import SufficiencyQuestion
@@ -123,7 +124,19 @@ def find_answer(results: StudyResults) -> Answer:
     if question.after is None and (effects := results.effects) is not None:
         together = describe_interactions(effects)
         answer = replace(answer, certainty=join_sentences(answer.certainty, *together))
-    return _doubt_without_gain(results, answer)
+    return _hold_against_baseline(results, _doubt_without_gain(results, answer))
+
+
+def _hold_against_baseline(results: StudyResults, answer: Answer) -> Answer:
+    """The answer, which recommends, and has confirmed, nothing that loses to the baseline."""
+    against, number = results.against_baseline, answer.number
+    row = None if against is None or number is None else against.find(results.study, number)
+    if row is None or not row["difference"] > 0:
+        return answer
+    if not row["difference_low"] > 0:
+        return replace(answer, recommendation="Highest mean of the search, below the baseline's")
+    text = "Keep the baseline, or vary something else: the best of the search scores less"
+    return replace(answer, is_below_baseline=True, suggest=lambda: step(text))
 
 
 def _doubt_without_gain(results: StudyResults, answer: Answer) -> Answer:

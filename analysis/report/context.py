@@ -21,7 +21,7 @@ from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.shape import ShapeQuestion
 from mtdlab.analysis.questions.study import find_answer, find_best, find_main, find_shape
 from mtdlab.analysis.questions.wording import clean
-from mtdlab.analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
+from mtdlab.analysis.statistics.configurations import estimate_configuration
 from mtdlab.analysis.statistics.curves import find_width
 from mtdlab.analysis.statistics.training import assess_collapse
 
@@ -129,8 +129,13 @@ class StudyContext(StudyResults):
         return {name: comparison for name, comparison in by_name.items() if comparison is not None}
 
     @cached_property
-    def against_baseline(self) -> AgainstBaseline | None:
-        return compare_with_baseline(self.study)
+    def best_mean(self) -> float | None:
+        """The mean of the answer's configuration, or that of the baseline where it is higher."""
+        if (number := self.answer.number) is None:
+            return None
+        mean = estimate_configuration(self.trials, self.study.settings, number).estimate.mean
+        against = self.against_baseline
+        return mean if against is None else max(mean, against.mean.estimate.mean)
 
     @property
     def is_one_point(self) -> bool:

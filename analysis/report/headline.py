@@ -13,7 +13,7 @@ from mtdlab.analysis.data.runs import (
 )
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.best import number_configurations
-from mtdlab.analysis.inference.pairing import select_configuration
+from mtdlab.analysis.inference.pairing import Mean, select_configuration
 from mtdlab.analysis.questions.next_steps import MOST_COMMAND, NextStep, describe_time, step
 from mtdlab.analysis.questions.wording import clean, describe_interval, describe_items
 from mtdlab.analysis.report.context import StudyContext
@@ -73,6 +73,13 @@ def recommend(context: StudyContext, status: Status) -> Recommendation | None:
     answer = context.answer
     if answer.number is None:
         return None
+    if answer.is_below_baseline and context.study.baseline and context.against_baseline:
+        values = context.study.baseline.values
+        return Recommendation(
+            "Recommended configuration: the baseline" if status.is_over else "Highest mean so far",
+            {clean(name): clean(format_value(name, value)) for name, value in values.items()},
+            f"{_state_mean(context, context.against_baseline.mean)} The kept model is not of it.",
+        )
     return Recommendation(
         answer.recommendation if status.is_over else "Highest mean so far",
         _list_settings(context, answer.number),
@@ -101,11 +108,14 @@ def _describe_score(context: StudyContext, number: int) -> str:
     """The mean score of a configuration, and by which scores it was chosen."""
     study = context.study
     mean = estimate_configuration(context.trials, study.settings, number, study.items)
+    return f"{_state_mean(context, mean)} {_describe_choice(context, number)}".rstrip()
+
+
+def _state_mean(context: StudyContext, mean: Mean) -> str:
     covered = "one seed"
     if interval := describe_interval(mean.estimate, LEVEL):
         covered = f"{interval}, {mean.seeds} seeds{describe_items(mean.items)}"
-    score = f"Mean {clean(study.metric, most=40)} {mean.estimate.mean:.2f} ({covered})."
-    return f"{score} {_describe_choice(context, number)}".rstrip()
+    return f"Mean {clean(context.study.metric, most=40)} {mean.estimate.mean:.2f} ({covered})."
 
 
 def _describe_choice(context: StudyContext, number: int) -> str:

@@ -257,10 +257,10 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     same = select_configuration(completed, study.settings, number)
     row = completed.loc[[kept]].iloc[0]
     named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)
-    by = clean(study.select_by or study.metric)
+    by, of = clean(study.select_by or study.metric), " of the search" if study.baseline else ""
     text = (
         f"Kept model: {place_of_model(study)}, of trial {kept} (seed {row['seed']:.0f}), which "
-        f"has the highest {by} of all trials"
+        f"has the highest {by} of all trials{of}"
     )
     if kept in same.index:
         return f"{text} and this configuration.", ""

@@ -24,6 +24,7 @@ from mtdlab.analysis.report.study_facts import describe_status, list_varied
 from mtdlab.analysis.report.topics import TOPICS, score
 from mtdlab.analysis.report.topics.base import LEAD_WIDTH, compose
 from mtdlab.analysis.report.topics.baseline import compare_baseline
+from mtdlab.analysis.report.topics.references import describe_standing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +96,8 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
     elif not full or (context.compares_methods and verdict.levels > 1):
         training = _describe_training(context.traced, context.study.program)
         texts = (*full, verdict.sentence, completed, training)
-    return tuple(filter(None, (*texts, describe_splits(context.study))))
+    standing = describe_standing(context)
+    return tuple(filter(None, (*texts, standing, describe_splits(context.study))))
 
 
 def list_rows(context: StudyContext) -> dict[str, str]:

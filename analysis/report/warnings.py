@@ -25,6 +25,7 @@ from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.cells import format_count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
+from mtdlab.analysis.report.topics.references import warn_of_references
 from mtdlab.analysis.statistics.configurations import name_configurations
 from mtdlab.analysis.statistics.nuisance import compare_nuisance_values
 from mtdlab.analysis.statistics.training import count_best_at_end
@@ -50,7 +51,7 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
 
 
 def list_caveats(context: StudyContext) -> tuple[str, ...]:
-    """The caveats of the first screen: the first warning on levels, on training and on data.
+    """The caveats of the first screen: the first warning of each group.
 
     Those on the levels of MTD are no caveats where the question is not about them.
     """
@@ -61,11 +62,12 @@ def list_caveats(context: StudyContext) -> tuple[str, ...]:
 
 
 def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
-    """The warnings on the levels, on the training and on the data.
+    """The warnings on references, on the levels, on the training and on the data.
 
     In each group the weightiest stands first, and its first sentence stands alone.
     """
     groups = (
+        (warn_of_references(context),),
         (
             _warn_of_open_study(context.study),
             *_warn_of_design(context),

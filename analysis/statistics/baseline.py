@@ -6,7 +6,9 @@ blocks and the critical value of `mtdlab.analysis.inference.simultaneous`): they
 is chosen. Letters: S seeds, C configurations.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,14 +38,16 @@ class AgainstBaseline:
     Attributes:
         mean: the mean of its complete trials.
         table: a row per configuration, the highest mean first (at most 100): number (its first
-            trial), the settings that varied, n, seeds (those that it shares with the baseline), and
-            `DIFFERENCE`: the baseline less the configuration, in points. Bounds are NaN where the
-            two share fewer than two seeds with the others.
+            trial), the settings that varied, n, seeds (those that it shares with the baseline),
+            mean, and `DIFFERENCE`: the baseline less the configuration, in points. Bounds are NaN
+            where the two share fewer than two seeds with the others.
         compared: over how many configurations the intervals are simultaneous; 0 without any.
         items: evaluation items whose sampling they cover; 0: they cover seeds alone.
+        row: the baseline as a row of a table of configurations, without a difference.
     """
 
     mean: Mean
+    row: Mapping[str, Any]
     table: pd.DataFrame
     compared: int
     items: int
@@ -83,11 +87,27 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
         differences.loc[table.columns[1:], DIFFERENCE] = bounds
         compared = len(estimate)
     differences["seeds"] = paired.notna().sum()
-    shown = ranked.drop(columns=["seeds", "mean", "low", "high"]).merge(
+    shown = ranked.drop(columns=["seeds", "low", "high"]).merge(
         differences, left_on=CONFIGURATION, right_index=True
     )
-    order = ["number", *varied, "n", "seeds", *DIFFERENCE]
-    return AgainstBaseline(estimate_mean(own, study.items), shown[order], compared, items)
+    order = ["number", *varied, "n", "seeds", "mean", *DIFFERENCE]
+    mean = estimate_mean(own, study.items)
+    row: dict[Any, Any] = own.sort_values("number").iloc[0].to_dict() | vars(mean.estimate)
+    row |= {"n": len(own), "seeds": mean.seeds, "seconds": own["wall_seconds"].mean()}
+    return AgainstBaseline(mean, row, shown[order], compared, items)
+
+
+def add_baseline(table: pd.DataFrame, against: AgainstBaseline | None, **also: Any) -> pd.DataFrame:
+    """A table of configurations with the row of the baseline, and `also`, in the order of means.
+
+    The configurations stay in their order, which may be adjusted for missing seeds.
+    """
+    if against is None:
+        return table
+    row = pd.DataFrame([{**against.row, **also}]).reindex(columns=table.columns)
+    at = int((table["mean"] > against.mean.estimate.mean).cummin().sum())
+    parts = [part.astype("object") for part in (table.iloc[:at], row, table.iloc[at:])]
+    return pd.concat(parts, ignore_index=True).infer_objects()
 
 
 def compare_first(scores: Floats, items: Floats | None) -> tuple[Families, Fit]:

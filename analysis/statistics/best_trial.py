@@ -48,6 +48,8 @@ def find_scores(trials: pd.DataFrame, scores: pd.DataFrame, name: str) -> pd.Ser
 def compute_choices(study: StudyFrames) -> pd.DataFrame:
     """The best trial by `select_by`, by the metric and by the dev score, and its selection bias.
 
+    The trials of a baseline count like the others.
+
     The first is the best by the score that ranks the study's trials. A score that no completed run
     has is left out.
 
@@ -61,7 +63,7 @@ def compute_choices(study: StudyFrames) -> pd.DataFrame:
         score within configurations. score_optimism: the selection bias of the metric, slope times
         optimism.
     """
-    runs = completed_runs(study.trials)
+    runs = completed_runs(study.ranked_trials)
     names, choices = [], []
     for name in dict.fromkeys((study.select_by or study.metric, study.metric, DEV)):
         known = name == study.metric

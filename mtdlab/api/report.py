@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -127,12 +128,19 @@ def report(
     )
 
 
-def load_named(study: str, storage: str | None) -> "StudyFrames":
-    """The frames of a named study, with all curves only where its page needs them."""
+def load_named(study: str, storage: str | None, *, references: bool = False) -> "StudyFrames":
+    """The frames of a named study, with all curves only where its page needs them.
+
+    A complete study without reference scores gets them; `references`: all, whatever they take.
+    """
     from mtdlab.analysis.experiments.compare import needs_curves
     from mtdlab.analysis.statistics.training import choose_curves
     from mtdlab.store.frames import load_frames
+    from mtdlab.store.urls import storage_url
+    from mtdlab.trial.references import add_references
 
+    with nullcontext() if references else suppress(MtdlabError):
+        add_references(storage_url(storage), study, requested=references)
     frames = load_frames(
         study,
         storage,

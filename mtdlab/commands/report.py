@@ -96,6 +96,14 @@ def report(
             "levels of MTD and the best ones, and lists the configurations worth running.",
         ),
     ] = False,
+    references: Annotated[
+        bool,
+        typer.Option(
+            "--references",
+            help="First score the untrained encoder in every reading, also where that takes more "
+            "than a tenth of the study's time.",
+        ),
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Rewrite the page while the study runs, until it ends.")
     ] = False,
@@ -109,10 +117,11 @@ def report(
     """
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
     reading = Reading(score, parse_columns(column or []), tuple(setting or []), scale, beyond_run)
-    source = PageSource(studies, storage, table, reading, from_ or [], published)
+    source = PageSource(studies, storage, table, reading, from_ or [], published, references)
     source.check()
-    if watch and not studies:
-        raise MtdlabError("--watch reads a database again; use it with the name of a study")
+    if (watch or references) and not studies:
+        option = "--watch reads a database again" if watch else "--references are recorded in one"
+        raise MtdlabError(f"{option}; use it with the name of a study")
     if transfer and len(studies) + len(source.stored) < 2:
         raise MtdlabError("--transfer compares a study with others; name two or more")
     opens = iter([open_])
@@ -158,6 +167,7 @@ class PageSource:
     reading: Reading
     stored: list[Path]
     published: str | None
+    references: bool
 
     def check(self) -> None:
         """Raise MtdlabError unless exactly one of them is named, and a table alone described."""
@@ -184,7 +194,9 @@ class PageSource:
         from mtdlab.analysis.notebook import open_table
 
         if self.studies:
-            return [load_named(study, self.storage) for study in self.studies], None
+            references = self.references
+            named = [load_named(one, self.storage, references=references) for one in self.studies]
+            return named, None
         try:
             if self.table is not None:
                 check_name(name)

@@ -163,11 +163,18 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
 def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> list[tuple[str, str]]:
     from mtdlab.analysis.report.context import StudyContext
     from mtdlab.analysis.report.summary import list_rows
+    from mtdlab.analysis.statistics.best_trial import compute_choices
 
     failed = frames.trials[frames.trials["state"] == "FAIL"]
+    best = describe_best(study)
+    if len(choices := compute_choices(frames)) and choices["number"][0] not in {
+        *frames.trials["number"]
+    }:
+        scores = {choices["chosen_by"][0]: choices["value"][0], study.metric: choices["score"][0]}
+        best = f"{choices['number'][0]} of the baseline, {in_scores(scores)}; of the search {best}"
     return [
         *list_rows(StudyContext(frames)).items(),
-        ("best trial", describe_best(study)),
+        ("best trial", best),
         ("model", find_model(study, model)[1]),
         *(("failed", failure) for failure in describe_failures(failed["number"], failed["reason"])),
         ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),

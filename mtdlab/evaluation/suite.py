@@ -200,9 +200,7 @@ class Suite(Generic[T]):
             vectors[np.concatenate([self.sentences.rows(part) for part in side])].astype(np.float64)
             for side in texts
         )
-        check_directions(np.concatenate([first, second]))
-        if processing is not None:
-            first, second = processing(first, second)
+        first, second = process(first, second, processing)
         if not isinstance(parts[0], Labelled):
             first, second = normalise_rows(first), normalise_rows(second)
         ends = np.cumsum([len(part) for part in parts])[:-1]
@@ -211,6 +209,12 @@ class Suite(Generic[T]):
     def embed(self: "Suite[Sentences]", embedder: Embedder) -> Vectors:
         """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
         return self.sentences.embed(embedder, partial(self._advance, "sentences"))
+
+
+def process(first: Floats, second: Floats, processing: Processing | None) -> tuple[Floats, Floats]:
+    """Vectors (P, D) of both sides after a processing. Raises ValueError as `check_directions`."""
+    check_directions(np.concatenate([first, second]))
+    return (first, second) if processing is None else processing(first, second)
 
 
 def check_directions(vectors: Floats) -> None:

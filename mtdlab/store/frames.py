@@ -17,6 +17,7 @@ from mtdlab.analysis.data.frames import (
     ENVIRONMENT_COLUMNS,
     LOOK_COLUMNS,
     PROBE_COLUMNS,
+    REFERENCE_COLUMNS,
     SCORE_COLUMNS,
     TRIAL_COLUMNS,
     Baseline,
@@ -35,6 +36,7 @@ from mtdlab.store.claims import count_trials
 from mtdlab.store.database import reading
 from mtdlab.store.ranking import find_ranking
 from mtdlab.store.records import as_record, check_row, find_study, items_problem
+from mtdlab.store.rules import REFERENCES
 from mtdlab.store.tables import (
     Array,
     ArrayRow,
@@ -148,6 +150,8 @@ def load_frames(
         begun = searched & TrialRow.began.is_not(None)
         recorded, baseline = RecordedTrials(session, begun), _baseline(session, row.id)
         trials, settings = recorded.trials(), _settings(row.methods, recorded.settings)
+        ranked = (TrialRow.study_id == row.id) & TrialRow.role.in_((SEARCH, BASELINE))
+        ranked &= TrialRow.began.is_not(None)
         chosen = curves(trials, settings) if callable(curves) else curves
         wanted = literal(chosen) if isinstance(chosen, bool) else TrialRow.number.in_(list(chosen))
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
@@ -164,7 +168,7 @@ def load_frames(
             trials=trials,
             curves=_curves(session, of_study.where(wanted)),
             spectra=_spectra(session, of_study),
-            scores=_scores(session, of_study),
+            scores=_scores(session, select(TrialRow.number).where(ranked)),
             probes=_probes(session, of_study),
             sampler=row.identity["sampler"],
             study_file=row.file_text,
@@ -179,6 +183,7 @@ def load_frames(
             plans=tuple(Plan(plan.trials, plan.plan, plan.sha256) for plan in plans),
             model=row.model or {},
             beyond_run=plans[-1].plan["beyond_run"] if plans else BEYOND_RUN,
+            references=_references(row),
             load_items=None if session.scalar(items) is None else read_items,
             baseline=baseline,
             tuning=_nuisance_trials(session, row),
@@ -280,6 +285,13 @@ def _scores(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     rows = session.execute(of_study.add_columns(ScoreRow.task, ScoreRow.score).join(ScoreRow))
     frame = pd.DataFrame(rows.all(), columns=list(SCORE_COLUMNS))
     return frame.astype(dict(SCORE_COLUMNS))
+
+
+def _references(study: StudyRow) -> pd.DataFrame:
+    found = (study.inputs or {}).get(REFERENCES, {})
+    rows = [(name, *scored) for name, scores in found.items() for scored in scores.items()]
+    frame = pd.DataFrame(rows, columns=list(REFERENCE_COLUMNS))
+    return frame.astype(dict(REFERENCE_COLUMNS))
 
 
 def _looks(rows: Iterable[LookRow]) -> pd.DataFrame:

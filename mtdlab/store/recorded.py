@@ -10,7 +10,16 @@ from mtdlab.analysis.data.environment import Environment
 from mtdlab.errors import NothingToReport
 from mtdlab.store.database import reading
 from mtdlab.store.records import find_study
-from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
+from mtdlab.store.rules import REFERENCES
+from mtdlab.store.tables import (
+    FINISHED,
+    Array,
+    ArrayRow,
+    LookRow,
+    ScoreRow,
+    StudyRow,
+    TrialRow,
+)
 
 
 def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
@@ -32,6 +41,32 @@ def read_recorded(url: str, study: str) -> StudyRow:
     """Read a study's record. Raises StorageError, and NothingToReport if there is no such study."""
     with reading(url) as session:
         return find_study(session, study, url)
+
+
+def read_seconds(url: str, study: str) -> float:
+    """Read how long the trials of a study took; 0 while one is left. Raises StorageError."""
+    with reading(url) as session:
+        mine = TrialRow.study_id == find_study(session, study, url).id
+        if session.scalar(
+            select(TrialRow.id).where(mine, TrialRow.state.not_in(FINISHED)).limit(1)
+        ):
+            return 0.0
+        return session.scalar(select(func.sum(TrialRow.wall_seconds)).where(mine)) or 0.0
+
+
+def find_references(url: str, study: StudyRow, encoder: str, evaluation: str) -> dict[str, float]:
+    """Read the scores by reading that another study has of this encoder, its metric and pairs.
+
+    Encoder and pairs are the same if their digests are. Empty without one. Raises StorageError.
+    """
+    names, own = (f"encoder {encoder}", f"evaluation {evaluation}"), study.inputs or {}
+    with reading(url) as session:
+        same_metric = select(StudyRow.inputs).where(StudyRow.metric == study.metric)
+        for inputs in session.scalars(same_metric.where(StudyRow.inputs.is_not(None))):
+            is_same = all(name in own and own[name] == inputs.get(name) for name in names)
+            if is_same and (scores := inputs.get(REFERENCES, {}).get(encoder)):
+                return dict(scores)
+    return {}
 
 
 @dataclass(frozen=True)

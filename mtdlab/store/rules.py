@@ -27,6 +27,8 @@ DEEPEST = 40
 """The most levels of a JSON value."""
 VERSIONS = "versions"
 """What of a study's inputs may differ between machines, at the price of equal bits."""
+REFERENCES = "references"
+"""Scores of a study's inputs: of each untrained encoder, by reading."""
 _STEP = re.compile("[1-9][0-9]{0,7}")
 _ARRAY_NAME = re.compile(
     r"curve/\w+|spectrum/\w+|probe/(step|cosine_different|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
@@ -176,11 +178,10 @@ METHOD = named(
     title=TEXT,
     settings=named(named(TEXT, symbol=TEXT, unit=TEXT, description=TEXT, default=SCALAR)),
 )
+_OF_INPUTS = {VERSIONS: named(TEXT), REFERENCES: named(named(NUMBER))}
 INPUTS = IS_OBJECT.narrowed(
-    "digests, and versions by package",
-    lambda value: all(
-        (named(TEXT) if name == VERSIONS else TEXT).holds(part) for name, part in value.items()
-    ),
+    "digests, versions by package, and scores by encoder and reading",
+    lambda value: all(_OF_INPUTS.get(name, TEXT).holds(part) for name, part in value.items()),
 )
 QUESTION = Rule("a question", _is_question)
 PLAN = named(

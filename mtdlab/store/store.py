@@ -17,6 +17,7 @@ from mtdlab.store.optuna_copy import delete_copy, repair_copy
 from mtdlab.store.owner import Owner
 from mtdlab.store.progress import StudyOverview, count_states, overview_of
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, read_finished
+from mtdlab.store.rules import REFERENCES
 from mtdlab.store.tables import (
     FINISHED,
     IMPORTED,
@@ -76,6 +77,13 @@ class Store(Claims):
                 setattr(row, name, recorded or value)
                 row.version += 1
             return recorded or value
+
+    def record_references(self, found: Mapping[str, Mapping[str, float]]) -> None:
+        """Record scores of untrained encoders by encoder and reading."""
+        with self.database.writing() as session:
+            row = session.get_one(StudyRow, self.study_id, with_for_update=True)
+            row.inputs = {**(row.inputs or {}), REFERENCES: found}
+            row.version += 1
 
     def add_trials(
         self,

@@ -225,7 +225,7 @@ class StudyRow(Base):
     """Optuna's distribution of each searched parameter, as JSON."""
     inputs: Mapped[dict[str, Any] | None] = _held_to(rules.INPUTS)
     """Of the first process: digests of texts and encoders by setting and name, and under `versions`
-    those of packages by name."""
+    those of packages by name; under `references` scores of the untrained encoders."""
     chosen: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.named(rules.SCALAR)))
     """The values of nuisance settings by group, once they are chosen."""
     artifacts: Mapped[str | None]

@@ -4,7 +4,7 @@ It is idempotent: run again it resumes the study, and sweeps that run at the sam
 """
 
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
+from mtdlab.errors import MtdlabError
 from mtdlab.store import FinishedTrial, StudyOverview
 from mtdlab.store.restarts import retry_lost
 from mtdlab.store.tables import LookRow
@@ -26,6 +27,7 @@ from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_art
 from mtdlab.trial.heartbeat import recorded_sweep
 from mtdlab.trial.objective import modules_of, objective_of
 from mtdlab.trial.recorded_study import with_recorded_values
+from mtdlab.trial.references import add_references
 from mtdlab.trial.signals import StopRequest, stop_on_signals
 from mtdlab.trial.study import Job, OpenStudy, deleted
 
@@ -124,6 +126,10 @@ def sweep(
             engine.lead(supervisor.run)
             if not stop.requested() and (place or job.checkpoints.exists()):
                 retry_lost(partial(objective_of(spec).restore, study))
+        if not stop.requested():
+            # what it needs may be on another machine alone
+            with suppress(MtdlabError):
+                add_references(url, spec.name, goes_on=lambda: not stop.requested())
     return retry_lost(lambda: _result(study, supervisor, stop, started))
 
 

@@ -14,7 +14,13 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data import frames
-from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, RecordedSetting, StudyFrames
+from mtdlab.analysis.data.frames import (
+    LOOK_COLUMNS,
+    REFERENCE_COLUMNS,
+    Baseline,
+    RecordedSetting,
+    StudyFrames,
+)
 from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 from mtdlab.analysis.report.context import StudyContext
@@ -53,6 +59,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "importance": "share of the score's variance that the setting explains (functional ANOVA)",
     "setting": "hyperparameter by its name in a study file",
     "label": "its name and symbol, as the page shows it",
+    "encoder": "the encoder before training",
     "explained": "share of the variance between configurations that the null model explains",
     "failed": "trials that failed",
     "fgsm_changed": "share of word embedding entries that FGSM changed",
@@ -101,9 +108,11 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "published": "the value in the paper",
     "queue_fill": "keys in the queue",
     "ratio": "K/N",
+    "reading": "its pooling, then `whitened` or `flow`; or `word overlap`, without an encoder",
     "reason": "why the trial failed; empty otherwise",
     "reason_code": "nan_loss, collapsed, oom, error or interrupted (its process died "
     "three times); empty unless it failed",
+    "role": "`search` or `baseline`, in studies with a baseline",
     "runs": "how many trials the look was computed from",
     "score": "score x 100: Spearman's rank correlation, or accuracy",
     "score_before": "score of the encoder before training",
@@ -192,6 +201,7 @@ def _study(**varied: Sequence[Any]) -> StudyFrames:
         spectra=pd.DataFrame(values, index=spectra.index),
         scores=scores[["number", "task", "score"]],
         probes=probes.assign(cosine=0.9 ** probes["lag"], cosine_different=0.1),
+        references=pd.DataFrame([("builtin", "mean", 27.3)], columns=[*REFERENCE_COLUMNS]),
         looks=pd.DataFrame([dict(zip(LOOK_COLUMNS, look, strict=True))]),
         settings={name: RecordedSetting(name, default=value) for name, value in _FIXED.items()},
         methods={"mocose": "MoCoSE", "simcse": "SimCSE", "mixcse": "MixCSE"},
@@ -227,6 +237,16 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "A row per trial. Every other setting of the study follows as a column of its own.",
         frames.TRIAL_COLUMNS,
     ),
+    "baseline.trials": (
+        "A row per trial of the baseline, with the columns of `study.trials`, which has none of "
+        "them; `study.baseline` is None without one. `study.ranked_trials` has both, and `role`.",
+        {},
+    ),
+    "references": (
+        "A row per reading of each encoder before training, of a complete study whose metric is on "
+        "graded pairs.",
+        frames.REFERENCE_COLUMNS,
+    ),
     "curves": (
         "A row per trial and step; NaN where a step was not evaluated.",
         frames.CURVE_COLUMNS,
@@ -254,8 +274,8 @@ def frames_markdown() -> str:
             (f"`{name}`", kind, COLUMN_MEANINGS.get(name, _SETTING))
             for name, kind in columns.items()
         )
-        table = markdown_table(("column", "type", "meaning"), rows)
-        parts.append(f"### `study.{frame}`\n\n{text}\n\n{table}")
+        table = markdown_table(("column", "type", "meaning"), rows) if columns else ""
+        parts.append(f"### `study.{frame}`\n\n{text}\n\n{table}".rstrip())
     return "\n\n".join(parts)
 
 

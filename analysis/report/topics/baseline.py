@@ -10,7 +10,7 @@ from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_items
 from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
-from mtdlab.analysis.statistics.baseline import AgainstBaseline, name_baseline
+from mtdlab.analysis.statistics.baseline import AgainstBaseline, add_baseline, name_baseline
 
 _MOST_LETTERS = 80
 
@@ -72,15 +72,13 @@ def _describe(context: StudyContext, compared: BaselineComparison) -> str:
 
 
 def build(context: StudyContext) -> Contents | None:
-    """The differences, and the trials of the baseline."""
-    baseline, against = context.study.baseline, context.against_baseline
-    if baseline is None:
+    """The baseline among the configurations, and its differences to them."""
+    against = context.against_baseline
+    if context.study.baseline is None:
         return None
-    trials = baseline.trials[["number", "seed", "state", "score", "wall_seconds", "reason"]]
-    shown = trials if (trials["reason"] != "").any() else trials.drop(columns="reason")
     table, rule = pd.DataFrame(), ""
     if against is not None:
-        table = against.table
+        table = add_baseline(against.table.assign(role="search"), against, role="baseline")
     if against is not None and against.compared:
         rule = (
             "Differences are the baseline less the configuration, with seeds as blocks. Since the "
@@ -89,27 +87,23 @@ def build(context: StudyContext) -> Contents | None:
             "comparisons)."
         )
     return Contents(
-        csv={"baseline": table, "baseline_trials": trials},
+        csv={"baseline": table},
         text=(
-            "The baseline is one configuration outside the search. It ran with the same seeds; the "
-            "verdict, the looks, the choice of the best and the kept model do not count it.",
+            "The baseline is one configuration outside the search. It ran with the same seeds and "
+            "is ranked with the others; the verdict, the looks and the kept model do not count it.",
             rule,
         ),
         tables=(
             make_table(
                 table.rename(columns={"difference": "baseline less it"}),
-                caption="The baseline less each configuration, in points, the highest mean first.",
+                caption="The configurations and the baseline, the highest mean first; the baseline "
+                "less each, in points.",
                 csv="baseline",
                 labels=context.labels,
-            ),
-            make_table(
-                shown.rename(columns={"wall_seconds": "wall time, s"}),
-                caption="Trials of the baseline.",
-                csv="baseline_trials",
             ),
         ),
         folded=True,
     )
 
 
-TOPIC = Topic("baseline", "Baseline", build, csv=["baseline", "baseline_trials"])
+TOPIC = Topic("baseline", "Baseline", build, csv=["baseline"])

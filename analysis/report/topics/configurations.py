@@ -14,7 +14,16 @@ from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.best import NAME, BestQuestion, name_table
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval
 from mtdlab.analysis.report.cells import LEVEL, describe_covered, format_count, make_table
-from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import (
+    Axes,
+    Contents,
+    Drawing,
+    StudyContext,
+    Table,
+    Topic,
+)
+from mtdlab.analysis.report.topics.references import choose_lines
+from mtdlab.analysis.statistics.baseline import add_baseline, name_baseline
 from mtdlab.analysis.statistics.configurations import (
     MOST_RUNS,
     compute_importances,
@@ -22,7 +31,7 @@ from mtdlab.analysis.statistics.configurations import (
 )
 
 _MOST_DRAWN = 12
-_MOST_IN_FIGURE = 40
+_MOST_IN_FIGURE, _SHORT = 40, "short name of the row"
 
 
 def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: str) -> Drawing:
@@ -30,12 +39,20 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: 
     drawn, rows = _choose(context, table)
     score = context.score_label
     caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(table)}."
-    if len(drawn) < len(table):
-        caption += f" The {len(drawn)} best of {len(table):,}."
+    if len(table) > _MOST_DRAWN:
+        caption += f" The {_MOST_DRAWN} best of {len(table):,}."
 
-    panel = "", lambda ax: figures.draw_rows(drawn, ax, names=rows, label="", name=score)
-    height = 1.1 + 0.4 * len(drawn)
-    return Drawing(title, [panel], height=height, rigid=True, caption=caption, alt=alt)
+    lines = choose_lines(context)
+    if lines:
+        caption += " Dotted lines are scores without training."
+
+    def panel(ax: Axes) -> None:
+        figures.draw_rows(drawn, ax, names=rows, label="", name=score)
+        figures.draw_references(lines, ax, across=True)
+        figures.add_legend(ax)
+
+    height = 1.1 + 0.4 * len(drawn) + 0.2 * len(lines)
+    return Drawing(title, [("", panel)], height=height, rigid=True, caption=caption, alt=alt)
 
 
 def draw_costs(context: StudyContext, table: pd.DataFrame) -> Drawing | None:
@@ -65,6 +82,11 @@ COSTS = (
 def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     """The rows of a comparison with their differences to the best, by their display names."""
     shown = table.drop(columns=["items", NAME]).dropna(axis="columns", how="all")
+    against, beside = context.against_baseline, ""
+    if against is not None and "may_be_best" in shown:
+        shown["may_be_best"] = shown["may_be_best"].map({True: "yes", False: "no"})
+        shown = add_baseline(shown, against)
+        beside = f" Trial {against.row['number']} is of the baseline: its section compares it."
     if "method" in shown:
         shown["method"] = [*map(context.name_method, shown["method"])]
     costs = f" {COSTS}" if {"seconds", "memory"} & set(shown) else ""
@@ -81,7 +103,8 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
         caption=(
             f"Mean score with its {PERCENT} CI, the difference to the best row with a "
             f"{context.best.confidence} CI that is simultaneous for all pairs of rows, and whether "
-            f"that CI includes 0. CIs cover seeds{describe_covered(table)}.{seeds}{many}{costs}"
+            f"that CI includes 0. CIs cover seeds{describe_covered(table)}."
+            f"{beside}{seeds}{many}{costs}"
         ),
         csv=csv,
         sortable=True,
@@ -92,7 +115,9 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
 def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The best rows with what their points state and the trial they lead to; their short names."""
     order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
-    drawn, short = table.iloc[order], name_table(context, table, most=_MOST_IN_FIGURE)
+    table = table.assign(**{_SHORT: name_table(context, table, most=_MOST_IN_FIGURE)}).iloc[order]
+    name = f"baseline, {clean(name_baseline(context.study), most=_MOST_IN_FIGURE)}"
+    drawn = add_baseline(table, context.against_baseline, **{_SHORT: name, NAME: name})
     texts = []
     for row in drawn.to_dict("records"):
         interval = describe_interval(Estimate(row["mean"], row["low"], row["high"]), LEVEL)
@@ -101,7 +126,7 @@ def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, l
             f"{row[NAME]}: mean of {format_count(row['seeds'], 'seed')} {row['mean']:.2f}"
             f"{interval and f' ({interval})'}{cost}"
         )
-    return drawn.assign(text=texts, trial=drawn["number"]), [short[at] for at in order]
+    return drawn.assign(text=texts, trial=drawn["number"]), drawn[_SHORT].tolist()
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:

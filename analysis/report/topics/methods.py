@@ -13,8 +13,9 @@ from mtdlab.analysis.inference.best import runs_by_method
 from mtdlab.analysis.questions.best import BestQuestion, rank
 from mtdlab.analysis.questions.wording import PERCENT, clean
 from mtdlab.analysis.report.cells import describe_covered, make_table, number
-from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.report.topics.configurations import COSTS, draw_costs, draw_ranked, show_ranked
+from mtdlab.analysis.report.topics.references import choose_lines
 from mtdlab.analysis.statistics.methods import compute_method_properties
 
 MOST_CURVES = 4
@@ -102,11 +103,19 @@ def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
         for method, text in zip(table["method"], labels["text"], strict=True)
     ]
     names, score, means = context.study.methods, context.score_label, table.join(labels)
-    panel = "", lambda ax: figures.draw_methods(means, ax, names=names, name=score)
+    references = choose_lines(context)
+
+    def panel(ax: Axes) -> None:
+        figures.draw_methods(means, ax, names=names, name=score)
+        figures.draw_references(references, ax)
+        figures.add_legend(ax)
+
     lines = "" if has_distance.all() else " Methods without an MTD are horizontal lines."
     covered = f"{PERCENT} CIs over seeds{describe_covered(table)}"
     caption = f"Mean over seeds; bars and bands are {covered}.{lines}{rate}"
-    return Drawing(title, [panel], height=4.2, caption=caption, alt=alt)
+    if references:
+        caption += " Dotted lines are scores without training."
+    return Drawing(title, [("", panel)], height=4.2, caption=caption, alt=alt)
 
 
 TOPIC = Topic(

@@ -36,6 +36,7 @@ from mtdlab.analysis.report.topics.base import (
     Topic,
 )
 from mtdlab.analysis.report.topics.experiment import describe_paper, is_curve
+from mtdlab.analysis.report.topics.references import choose_lines
 from mtdlab.analysis.statistics.baseline import name_baseline
 from mtdlab.analysis.statistics.curves import compute_correlations, compute_tasks
 
@@ -153,6 +154,8 @@ def draw(context: StudyContext) -> Drawing | None:
         parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
     if context.against_baseline is not None:
         parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
+    if choose_lines(context):
+        parts.append("Dotted lines are scores without training; “before training” is read as here.")
     if verdict.seeds > 1 and verdict.levels > 1:
         panels.append(("each level, within seeds", _paired(context)))
         smooth = f" The line is a smooth curve with a {PERCENT} band for the whole of it."
@@ -185,6 +188,8 @@ def _marks(context: StudyContext) -> bool:
 def _study(context: StudyContext) -> Draw:
     cells, runs = context.cells, context.traced
     untrained = float(runs["score_before"].astype("float64").mean())
+    lines = {"before training": untrained} if math.isfinite(untrained) else {}
+    lines |= choose_lines(context)
 
     def panel(ax: Axes) -> None:
         figures.draw_mtd_curve(
@@ -203,8 +208,7 @@ def _study(context: StudyContext) -> Draw:
         figures.draw_untraced(context.untraced_by_method, ax)
         if (against := context.against_baseline) is not None:
             figures.draw_baseline(name_baseline(context.study), against.mean.estimate, ax)
-        if math.isfinite(untrained):
-            figures.draw_untrained(untrained, ax)
+        figures.draw_references(lines, ax)
         figures.add_legend(ax)
 
     return panel

@@ -25,7 +25,7 @@ def build(context: StudyContext) -> Contents:
     The table of trials has scores and states, every setting that varied, and each measure that any
     trial has.
     """
-    study, trials = context.study, context.trials
+    study, trials = context.study, context.study.ranked_trials
     names = {DEV, study.select_by} - {"", study.metric}
     scores = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
     scores = {name: values for name, values in scores.items() if values.notna().any()}
@@ -38,12 +38,12 @@ def build(context: StudyContext) -> Contents:
         for name in (*measured, "run", "reason", "note")
         if name in table and (table[name].notna() & (table[name] != "")).any()
     ]
-    varied = varied_settings(table, study.settings)
+    varied, role = varied_settings(table, study.settings), {"role"} & {*table}
     chosen, caption = _choose(table, study.select_by if study.select_by in scores else "score")
     shown = make_table(
-        chosen[[*dict.fromkeys(["number", "score", "state", "seed", *varied, *known])]].rename(
-            columns={"wall_seconds": "wall time, s"}
-        ),
+        chosen[
+            [*dict.fromkeys(["number", "score", "state", *role, "seed", *varied, *known])]
+        ].rename(columns={"wall_seconds": "wall time, s"}),
         caption=caption,
         csv="trials",
         sortable=True,
@@ -113,6 +113,7 @@ def _describe_best(study: StudyFrames, best: pd.Series) -> str:
     if best["chosen_by"] != study.metric:
         scores = f"{by} is {best['value']:.2f} and whose {scores}"
     where = f", MTD {format_mtd(best['mtd'])}" if math.isfinite(best["mtd"]) else ""
+    where += "" if best["number"] in {*study.trials["number"]} else ", of the baseline"
     return (
         f"Trials are ranked by {by}. The best of {format_count(best['n'], 'trial')} is trial "
         f"{best['number']} (seed {best['seed']}{where}), whose {scores}. The mean {metric} of its "
@@ -124,7 +125,7 @@ def _describe_best(study: StudyFrames, best: pd.Series) -> str:
 def _describe_run(study: StudyFrames, best: pd.Series) -> str:
     """A sentence on the best trial's training."""
     parts = []
-    chosen = study.trials[study.trials["number"] == best["number"]]
+    chosen = study.ranked_trials.query("number == @best.number")
     dev = float(find_scores(chosen, study.scores, DEV).iloc[0])
     step, seconds = (
         float(chosen.iloc[0].get(name, math.nan)) for name in ("best_step", "wall_seconds")

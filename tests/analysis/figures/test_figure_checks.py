@@ -331,17 +331,6 @@ def test_the_main_figure_names_what_makes_up_the_mtd() -> None:
     assert [tick.get_text() for tick in top.get_xticklabels()] == ["0.5", "0.75", "0.9"]
 
 
-def test_an_untrained_score_far_away_is_text_and_not_in_the_legend() -> None:
-    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-    ax.set_ylim(70, 72)
-    figures.draw_untrained(71.0, ax)
-    assert (ax.get_ylim(), ax.get_lines()[-1].get_label()) == ((70, 72), "before training 71.00")
-    figures.draw_untrained(10.0, ax)
-    assert ax.get_ylim() == (70, 72)
-    assert [text.get_text() for text in ax.texts] == ["before training 10.00, below the axis"]
-    assert len(ax.get_lines()) == 1
-
-
 def test_a_grid_of_one_seed_is_drawn_of_plain_means() -> None:
     trials = make_trials(seeds=(0,))
     context = StudyContext(build_study(trials))

@@ -14,9 +14,11 @@ from mtdlab.analysis.data.frames import Baseline, StudyFrames
 from mtdlab.analysis.data.stored_frames import from_parquet
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.study_facts import describe_status
-from mtdlab.analysis.report.topics import baseline, score, trials
+from mtdlab.analysis.report.topics import baseline, configurations, score, trials
 from mtdlab.analysis.report.topics.baseline import compare_baseline
+from mtdlab.analysis.statistics.best_trial import compute_choices
 from mtdlab.analysis.statistics.contrasts import compare_trials
 from tests.analysis.conftest import build_study, make_trials, report_of
 
@@ -48,13 +50,66 @@ def test_the_first_screen_states_the_difference_to_the_recommended_configuration
     assert html.count("Baseline, SimCSE without a queue") == 1
     assert "18 of 21 trials" not in html
     assert "21 of 21 trials (3 of the baseline) complete, none failed" in html
-    assert 'id="trial-100"' not in html
+    # ranked with the others: its trials are the best, its mean is the highest
+    rows = [html.index(f'id="trial-{number}"') for number in (102, 101, 100, 0)]
+    assert rows == sorted(rows)
     table = pd.read_csv(tmp_path / "tables" / "baseline.csv")
-    assert table["difference"].iloc[0] == pytest.approx(found.difference.mean)
-    assert len(pd.read_csv(tmp_path / "tables" / "baseline_trials.csv")) == 3
+    assert table["role"].tolist() == ["baseline", *["search"] * 6]
+    assert table["mean"].is_monotonic_decreasing
+    assert table["difference"].isna().tolist() == [True, *[False] * 6]
+    assert table["difference"].iloc[1] == pytest.approx(found.difference.mean)
+    listed = pd.read_csv(tmp_path / "tables" / "trials.csv")
+    assert (listed["role"] == "baseline").sum() == 3
     again = compare_baseline(StudyContext(study))
     assert again is not None
     assert again.sentence == found.sentence
+
+
+@pytest.mark.parametrize(
+    ("scores", "label", "step"),
+    [
+        ({0: 60.0, 1: 61.0, 2: 62.0}, "Recommended configuration: the baseline", "Keep the base"),
+        ({0: 60.0, 1: 30.0, 2: 62.0}, "Highest mean of the search, below the baseline's", ""),
+        ({0: 20.0, 1: 21.0, 2: 22.0}, "", ""),
+    ],
+)
+def test_what_loses_to_the_baseline_is_not_recommended_or_confirmed(
+    scores: dict[int, float], label: str, step: str
+) -> None:
+    study = beside(scores)
+    shown, alone = (
+        build_headline(StudyContext(each)) for each in (study, replace(study, baseline=None))
+    )
+    for headline in (shown, alone):
+        assert headline.recommendation is not None
+        assert headline.next_step is not None
+    assert shown.recommendation.label == (label or alone.recommendation.label)
+    is_baseline = label.startswith("Recommended")
+    assert (shown.recommendation.settings == {"method": "simcse"}) == is_baseline
+    assert shown.next_step.text.startswith(step)
+    assert (shown.next_step == alone.next_step) == (not is_baseline)
+    assert ("confirm" in shown.next_step.command) == ("confirm" in alone.next_step.command) or step
+
+
+def test_the_best_trial_and_the_highest_mean_may_be_those_of_the_baseline() -> None:
+    study = beside({0: 60.0, 1: 61.0, 2: 62.0})
+    best = compute_choices(study).iloc[0]
+    assert (best["number"], best["n"]) == (102, 21)
+    [text, *_] = trials.BEST.build(StudyContext(study)).text
+    assert "The best of 21 trials is trial 102 (seed 2, of the baseline)" in text
+    rate = study.trials.assign(learning_rate=[1e-3, 1e-2, 1e-4] * 6, mtd=5.0, ema_decay=0.5)
+    rate = rate.assign(queue_size=64, seed=[0, 0, 0, 1, 1, 1, 2, 2, 2] * 2).head(9)
+    context = StudyContext(replace(study, trials=rate))
+    assert " of the search" in context.best.answer.heading
+    table = configurations.show_ranked(context, context.best.table, "configurations")
+    place = [column.label for column in table.columns].index("first trial")
+    assert next(row[place] for row in table.rows) == "100"
+    assert "Trial 100 is of the baseline" in table.caption
+    drawing = configurations.draw_ranked(context, context.best.table, title="", alt="")
+    _, ax = plt.subplots()
+    drawing.panels[0][1](ax)
+    assert ax.get_yticklabels()[0].get_text().startswith("baseline, SimCSE")
+    plt.close("all")
 
 
 @pytest.mark.slow
