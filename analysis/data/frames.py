@@ -47,8 +47,6 @@ PROBE_COLUMNS: Mapping[str, str] = {
 }
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
 REFERENCE_COLUMNS: Mapping[str, str] = {"encoder": "str", "reading": "str", "score": "float64"}
-WORD_OVERLAP = "word overlap"
-"""The reading of a pair without an encoder: the share of their words that both sentences have."""
 LOOK_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("look", "seeds", "runs"), "int64"),
     **dict.fromkeys(("alpha", "spent", "p_value"), "float64"),
@@ -197,8 +195,8 @@ class StudyFrames:
             machine) and folder there; empty where it is not recorded.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
         references: `REFERENCE_COLUMNS`, the metric x 100 of each encoder before training in each
-            reading: a pooling, `cls`, then `, whitened` or `, flow`, or `WORD_OVERLAP`, which no
-            encoder takes part in. Empty where none was scored.
+            reading: a pooling, `cls`, then `, whitened` or `, flow`, or `tasks.WORD_OVERLAP`, in
+            which no encoder takes part. Empty where none was scored.
         load_items: reads `items`, which are large and needed by few; None: there are none.
         baseline: one configuration beside the search, with the same seeds, whose rows are those of
             `baseline.trials`, of the columns of `trials`; it ranks with the others on the page.

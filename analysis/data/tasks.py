@@ -16,6 +16,9 @@ TASK_COLUMNS = (*TASKS, DEV)
 LAST = "last"
 """The value of `select_on` with which nothing is selected: the last step's weights are scored."""
 
+WORD_OVERLAP = "word overlap"
+"""The reading of a pair without an encoder: the share of their words that both sentences have."""
+
 _OWN = {
     "beir": "nDCG@10 × 100 ({}, test queries)",
     "mteb": "main score × 100 (MTEB {}, test)",

@@ -14,14 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtdlab.analysis.data.frames import WORD_OVERLAP
-from mtdlab.analysis.data.tasks import STS
+from mtdlab.analysis.data.tasks import STS, WORD_OVERLAP
 from mtdlab.config.paths import Places, resolve_paths
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.tasks import BUILTIN, PAIR_SCORES, needed
 from mtdlab.store import Store
-from mtdlab.store.frames import load_frames
 from mtdlab.store.recorded import find_references, read_recorded, read_seconds
 from mtdlab.store.rules import REFERENCES
 from mtdlab.terminal import warn
@@ -60,6 +58,9 @@ def add_references(
         )
     if not requested and (REFERENCES in inputs or SHARE * seconds < LEAST):
         return
+    # it imports pandas, which a sweep of a study that has them does without
+    from mtdlab.store.frames import load_frames
+
     names = load_frames(study, url, curves=False).trials[["encoder", "evaluation"]]
     ends, found = math.inf if requested else time.monotonic() + SHARE * seconds, {}
     for encoder, evaluation in names.drop_duplicates("encoder").itertuples(index=False):

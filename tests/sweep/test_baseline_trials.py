@@ -44,7 +44,7 @@ def test_it_is_run_with_each_seed_and_is_no_part_of_the_search(
     assert result.best is not None
     assert result.best.ranking == pytest.approx(41.75)
     study = load_study("a", url)
-    assert (study.planned, len(study.trials), len(study.scores)) == (4, 4, 4)
+    assert (study.planned, len(study.trials), len(study.scores)) == (4, 4, 6)
     assert study.trials["number"].tolist() == [0, 1, 3, 4]
     beside = study.baseline
     assert beside is not None

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from mtdlab.analysis.data.durations import format_count
-from mtdlab.analysis.data.frames import WORD_OVERLAP
+from mtdlab.analysis.data.tasks import WORD_OVERLAP
 from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic

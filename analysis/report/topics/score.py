@@ -155,7 +155,10 @@ def draw(context: StudyContext) -> Drawing | None:
     if context.against_baseline is not None:
         parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
     if choose_lines(context):
-        parts.append("Dotted lines are scores without training; “before training” is read as here.")
+        parts.append(
+            "Dotted lines are scores without training; “before training” is that of the encoder "
+            "read as in this study."
+        )
     if verdict.seeds > 1 and verdict.levels > 1:
         panels.append(("each level, within seeds", _paired(context)))
         smooth = f" The line is a smooth curve with a {PERCENT} band for the whole of it."
