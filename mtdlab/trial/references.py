@@ -61,13 +61,15 @@ def add_references(
     # it imports pandas, which a sweep of a study that has them does without
     from mtdlab.store.frames import load_frames
 
-    names = load_frames(study, url, curves=False).trials[["encoder", "evaluation"]]
+    used, columns = load_frames(study, url, curves=False).trials, ["encoder", "encoder_layers"]
+    used = used.reindex(columns=[*columns, "evaluation"]).drop_duplicates(columns)
     ends, found = math.inf if requested else time.monotonic() + SHARE * seconds, {}
-    for encoder, evaluation in names.drop_duplicates("encoder").itertuples(index=False):
+    for given in used.astype("object").where(used.notna(), None).to_dict("records"):
+        settings = TrainerSettings(**given, precision="float32")
+        encoder, evaluation = settings.encoder_name, settings.evaluation
         known = find_references(url, row, encoder, evaluation)
         if requested or not known:
             warn(f"scoring the untrained encoder {encoder}, which scores are held against")
-            settings = TrainerSettings(encoder=encoder, evaluation=evaluation, precision="float32")
             digests = [inputs.get(f"encoder {encoder}"), inputs.get(f"evaluation {evaluation}")]
             began, slowest = time.monotonic(), 0.0
             settings = resolve_paths(settings, Places(row.file_folder))
@@ -99,7 +101,8 @@ def _score(
     from mtdlab.evaluation.suite import process
 
     splits = [load_pairs(settings.evaluation, split) for split in ("dev", "test")]
-    encoder, device = load_encoder(settings.encoder, None), choose_device(settings)
+    encoder = load_encoder(settings.encoder, None, kept=settings.encoder_layers)
+    device = choose_device(settings)
     of_pairs = digest_of(*([one.first, one.second, one.gold.tolist()] for one in splits))
     for known, digest in zip(digests, (weights_digest(encoder.model), of_pairs), strict=True):
         if known not in (None, digest):

@@ -98,6 +98,16 @@ def test_a_complete_study_gets_them_at_its_next_report_in_a_part_of_its_time(
     assert len(load_named("kept", url, references=True).references) > len(PLAIN)
 
 
+def test_of_the_first_layers_of_an_encoder_these_are_scored(
+    tiny_study: TinyStudy, url: str
+) -> None:
+    run(tiny_study({"encoder_layers": 1}, **SHORT), url)
+    add_references(url, "kept", requested=True)
+    study = load_study("kept", url)
+    assert study.references["encoder"][0].endswith(", layers 1 to 1")
+    assert scored(url)["cls"] == pytest.approx(study.trials["score_before"][0])
+
+
 @pytest.mark.usefixtures("at_once")
 def test_another_study_of_the_same_inputs_takes_them_over(
     tiny_study: TinyStudy, url: str, monkeypatch: pytest.MonkeyPatch
