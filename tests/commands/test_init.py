@@ -38,7 +38,7 @@ def test_every_packaged_study_is_listed_with_its_question(command: Command) -> N
         assert f"\n{row['name']} " in f"\n{text}"
     assert rows[0]["name"] == "age-or-number"
     by_name = {row["name"]: row["profiles"] for row in rows}
-    assert by_name["methods"] == ["minilm", "published-code"]
+    assert by_name["methods"] == ["minilm-3", "published-code"]
 
 
 def test_options_make_a_study_that_can_be_read(command: Command, tmp_path: Path) -> None:

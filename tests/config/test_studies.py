@@ -83,7 +83,7 @@ def test_negatives_of_equation_3_come_from_the_queue_alone() -> None:
     ("profile", "encoder", "corpus", "seeds"),
     [
         (None, "builtin", "builtin", 8),
-        ("minilm", "sentence-transformers/all-MiniLM-L6-v2", "wiki/wiki1m_head.txt", 3),
+        ("minilm-3", "sentence-transformers/all-MiniLM-L6-v2", "wiki/wiki1m_head.txt", 3),
         ("published-code", "builtin", "builtin", 6),
     ],
 )
