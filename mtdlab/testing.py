@@ -175,8 +175,9 @@ def check_probe(settings: TrainerSettings, inputs: RunInputs) -> None:
     """keys() returns unit vectors, and probing does not change a run (bit-identical results)."""
     state = _stop_at(settings, inputs, STOP)
     views, before = next(state.batches), copy.deepcopy(state.state_dict())
-    keys = state.method.keys(*views[-1])
-    _assert_equal(before, state.state_dict(), "the state after keys()")
+    keys, online = state.method.keys(*views[-1]), state.method.online_keys(*views[-1])
+    _assert_equal(before, state.state_dict(), "the state after keys() and online_keys()")
+    assert keys.shape == online.shape, "keys() and online_keys() differ in shape"
     assert len(keys) == settings.batch_size, (
         f"keys() returns {len(keys)} rows for {settings.batch_size} sentences"
     )

@@ -45,6 +45,10 @@ PROBE_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("number", "step", "lag"), "int64"),
     **dict.fromkeys(("cosine", "cosine_different"), "float64"),
 }
+HISTORY_COLUMNS: Mapping[str, str] = {
+    **dict.fromkeys(("number", "step", "age", "oldest_age"), "int64"),
+    **dict.fromkeys(("similarity", "oldest_similarity", "different"), "float64"),
+}
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
 REFERENCE_COLUMNS: Mapping[str, str] = {"encoder": "str", "reading": "str", "score": "float64"}
 LOOK_COLUMNS: Mapping[str, str] = {
@@ -167,6 +171,11 @@ class StudyFrames:
         probes: `PROBE_COLUMNS`, a row per trial, step and lag (both in steps) at which the keys of
             fixed sentences were encoded again: cosine is the mean cosine of a sentence's key now
             and `lag` steps ago; cosine_different that of different sentences' keys now.
+        history: `HISTORY_COLUMNS`, a row per trial and step at which keys in use were compared with
+            what the online encoder made of their sentences then: similarity and oldest_similarity
+            are the mean cosines of keys of the mean and of the greatest age, age and oldest_age (in
+            steps); different is that of other sentences. No row of a method that does not know the
+            ages of its keys.
         planned: how many trials the search plans.
         sampler: Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
         invocation: the command that ran it, or that read its table; empty where none is recorded.
@@ -211,6 +220,7 @@ class StudyFrames:
     spectra: pd.DataFrame = field(default_factory=pd.DataFrame)
     scores: pd.DataFrame = field(default_factory=lambda: empty(SCORE_COLUMNS))
     probes: pd.DataFrame = field(default_factory=lambda: empty(PROBE_COLUMNS))
+    history: pd.DataFrame = field(default_factory=lambda: empty(HISTORY_COLUMNS))
     sampler: str = "grid"
     study_file: str = ""
     invocation: Invocation = NO_INVOCATION

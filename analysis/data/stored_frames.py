@@ -30,7 +30,7 @@ from mtdlab.analysis.data.questions import QuestionError
 MAIN, ITEMS = "study.parquet", "items.parquet"
 BESIDE = {"baseline": Baseline, "tuning": NuisanceTrials}
 """What a study ran beside its search, with trials of its own."""
-FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment", "references")
+FRAMES = ("curves", "spectra", "scores", "probes", "history", "looks", "environment", "references")
 _KEY = b"mtdlab"
 _FORMAT = 2
 _FIELDS = (

@@ -181,13 +181,29 @@ class Method(nn.Module, ABC, Generic[S]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) of original sentences (N, L) by the branch of keys, heads included.
 
-        `probe_every` measures their change. The call must not affect the run: no dropout,
-        augmentation, random draws or gradient, and the mode of every module restored. By default
-        they are the encoder's vectors; a method with a queue overrides it.
+        Their change is measured (`ages_in_use`, `probe_every`). The call must not affect the run:
+        no dropout, augmentation, random draws or gradient, and the mode of every module restored.
+        By default they are the encoder's vectors; a method with a queue overrides it.
         """
         with evaluation_mode(self.encoder):
             vectors = self.vectors(self.encoder, self.encoder.get_input_embeddings()(ids), mask)
         return unit(vectors)
+
+    def online_keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """What the online encoder makes of sentences now, to compare with `keys`, as these (N, D).
+
+        By default `keys`: without an average they are the online encoder's own.
+        """
+        return self.keys(ids, mask)
+
+    def ages_in_use(self, step: int) -> tuple[int, int] | None:  # noqa: ARG002
+        """Mean and greatest age in steps of the keys that enter the loss of a step.
+
+        A key made by the weights from which the step begins is 0 steps old. It follows from the
+        step and the settings. Where it is known, each run measures how similar such keys are to
+        `online_keys`; None, the default: they are not measured.
+        """
+        return None
 
     def vectors(
         self,

@@ -26,7 +26,7 @@ from mtdlab.methods.losses import at_least_float32, unit
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, RandomDraws, repeat_tokens
 from mtdlab.methods.presets import PRESETS
-from mtdlab.methods.queue import KeyQueue
+from mtdlab.methods.queue import KeyQueue, find_ages
 from mtdlab.settings import POOLING, Pooling, TrainerSettings, costless, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
@@ -149,8 +149,19 @@ class Contriever(Method[ContrieverSettings]):
     @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) of sentences by the momentum encoder, without dropout and crops."""
-        with evaluation_mode(self.target):
-            return unit(self._vectors(self.target, NO_DROPOUT, ids, mask, noisy=False))
+        return self._still(self.target, ids, mask)
+
+    @torch.no_grad()
+    def online_keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The same (N, D) by the online encoder."""
+        return self._still(self.online, ids, mask)
+
+    def ages_in_use(self, step: int) -> tuple[int, int]:
+        return find_ages(self.settings.queue_size, self.settings.batch_size, step)
+
+    def _still(self, encoder: Transformer, ids: Tensor, mask: Tensor) -> Tensor:
+        with evaluation_mode(encoder):
+            return unit(self._vectors(encoder, NO_DROPOUT, ids, mask, noisy=False))
 
     def parts(self) -> dict[str, nn.Module]:
         return {

@@ -26,7 +26,7 @@ from mtdlab.methods.losses import info_nce
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import RandomDraws, repeat_tokens
 from mtdlab.methods.presets import PRESETS
-from mtdlab.methods.queue import KeyQueue
+from mtdlab.methods.queue import KeyQueue, find_ages
 from mtdlab.methods.simcse import TwoPass, TwoPassSettings
 from mtdlab.settings import costless, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
@@ -99,6 +99,13 @@ class ESimCSE(TwoPass[ESimCSESettings]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) by the momentum encoder and the head of the online encoder."""
         return self.target.keys(ids, mask, self.device)
+
+    def online_keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Unit vectors (N, D) by the online encoder and its head."""
+        return self.branch.keys(ids, mask, self.device)
+
+    def ages_in_use(self, step: int) -> tuple[int, int]:
+        return find_ages(self.settings.queue_size, self.settings.batch_size, step)
 
     def update(self, step: int, result: Step) -> None:  # noqa: ARG002
         ema_update(*self._averaged, self.settings.ema_decay)

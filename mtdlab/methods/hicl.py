@@ -175,6 +175,12 @@ class HiCL(Method[HiCLSettings]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         return self.backbone.keys(ids, mask)
 
+    def online_keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        return self.backbone.online_keys(ids, mask)
+
+    def ages_in_use(self, step: int) -> tuple[int, int] | None:
+        return self.backbone.ages_in_use(step)
+
     def parts(self) -> dict[str, nn.Module]:
         return self.backbone.parts()
 

@@ -19,7 +19,7 @@ from mtdlab.methods.losses import info_nce, unit
 from mtdlab.methods.mocose_settings import MoCoSESettings, parse_slices
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm
-from mtdlab.methods.queue import KeyQueue, PublishedQueue, centroids
+from mtdlab.methods.queue import KeyQueue, PublishedQueue, centroids, find_ages
 
 
 class MoCoSE(Method[MoCoSESettings]):
@@ -132,6 +132,19 @@ class MoCoSE(Method[MoCoSESettings]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, P) by the target branch."""
         return self.target.keys(ids, mask, self.device)
+
+    def online_keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Unit vectors (N, P) by the online branch, without the prediction head."""
+        return self.online.keys(ids, mask, self.device)
+
+    def ages_in_use(self, step: int) -> tuple[int, int]:
+        """Those in the slices once the queue is full."""
+        settings = self.settings
+        # the published program counts the random keys twice
+        random = settings.initial_queue_size * (1 + (settings.queue_fill == "published"))
+        is_full = random + step * settings.batch_size >= settings.queue_size
+        slices = parse_slices(settings.queue_slice) if is_full else ()
+        return find_ages(settings.queue_size, settings.batch_size, step, slices)
 
     @classmethod
     def describe(cls, settings: Any) -> str:

@@ -5,6 +5,7 @@ Letters: N batch, K queue, V rows valid so far (V <= K), k clusters, D dimension
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
@@ -109,6 +110,18 @@ class PublishedQueue(KeyQueue):
 
     def set_extra_state(self, state: Tensor) -> None:
         self._cursor, self._count, self._counter = (int(value) for value in state)
+
+
+def find_ages(size: int, batch: int, steps: int, slices: Slices = ()) -> tuple[int, int]:
+    """Mean and greatest age in steps of the keys in a queue of K that got N in each of some steps.
+
+    The newest keys are 1 step old; random ones that the queue started with do not count. Without a
+    key in the queue, or in the slices, there are those of the batch itself, 0 steps old.
+    """
+    filled = min(size, steps * batch)
+    parts = [np.arange(first, min(last, filled)) for first, last in slices or [(0, size)]]
+    ages = np.concatenate(parts) // batch + 1
+    return (round(float(ages.mean())), int(ages.max())) if len(ages) else (0, 0)
 
 
 ROUNDS = 10

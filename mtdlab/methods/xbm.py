@@ -17,7 +17,7 @@ from mtdlab.device import Device
 from mtdlab.methods.base import Step, Tokens, Transformer
 from mtdlab.methods.history import HistorySettings
 from mtdlab.methods.losses import info_nce, unit
-from mtdlab.methods.queue import KeyQueue
+from mtdlab.methods.queue import KeyQueue, find_ages
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
 from mtdlab.settings import costless, with_default
 from mtdlab.settings.trainer import Count
@@ -79,6 +79,11 @@ class XBM(TwoPass[XBMSettings]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) by encoder and head."""
         return self.branch.keys(ids, mask, self.device)
+
+    def ages_in_use(self, step: int) -> tuple[int, int]:
+        settings = self.settings
+        filling = max(0, step - settings.queue_warmup_steps)
+        return find_ages(settings.queue_size, settings.batch_size, filling)
 
     def update(self, step: int, result: Step) -> None:
         if result.keys is not None and step >= self.settings.queue_warmup_steps:

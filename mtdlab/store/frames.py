@@ -15,6 +15,7 @@ from mtdlab.analysis.data.environment import Environment
 from mtdlab.analysis.data.frames import (
     CURVE_COLUMNS,
     ENVIRONMENT_COLUMNS,
+    HISTORY_COLUMNS,
     LOOK_COLUMNS,
     PROBE_COLUMNS,
     REFERENCE_COLUMNS,
@@ -170,6 +171,7 @@ def load_frames(
             spectra=_spectra(session, of_study),
             scores=_scores(session, select(TrialRow.number).where(ranked)),
             probes=_probes(session, of_study),
+            history=_history(session, of_study),
             sampler=row.identity["sampler"],
             study_file=row.file_text,
             invocation=row.invocation,
@@ -248,6 +250,13 @@ def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     table = pd.DataFrame(np.concatenate(blocks), columns=list(PROBE_COLUMNS))
     table = table.astype(dict(PROBE_COLUMNS))
     return table.sort_values(["number", "step", "lag"], ignore_index=True)
+
+
+def _history(session: Session, of_study: Select[Any]) -> pd.DataFrame:
+    columns = _arrays(session, of_study, "history/")
+    frames = [pd.DataFrame({"number": number} | compared) for number, compared in columns.items()]
+    table = pd.concat([empty(HISTORY_COLUMNS), *frames], ignore_index=True)
+    return table.reindex(columns=list(HISTORY_COLUMNS)).astype(dict(HISTORY_COLUMNS))
 
 
 def _compared(number: int, lag: int, probed: Mapping[str, Array], cosine: Array) -> Any:

@@ -31,7 +31,8 @@ REFERENCES = "references"
 """Scores of a study's inputs: of each untrained encoder, by reading."""
 _STEP = re.compile("[1-9][0-9]{0,7}")
 _ARRAY_NAME = re.compile(
-    r"curve/\w+|spectrum/\w+|probe/(step|cosine_different|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
+    r"(curve|spectrum|history)/\w+|probe/(step|cosine_different|cosine/\d{1,9})|items/.{1,200}",
+    re.DOTALL,
 )
 
 

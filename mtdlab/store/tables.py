@@ -399,8 +399,8 @@ class ArrayRow(Base):
 
     It is a training curve (`curve/loss`, one value per step), a spectrum (`spectrum/after`), of the
     probes of its keys (`probe/step`, `probe/cosine_different`, `probe/cosine/LAG`, one value per
-    probe), or what its score was computed from (`items/TASK/DIGEST`, one value per item of
-    `ItemsRow`).
+    probe), of comparisons of keys in use (`history/similarity`, one value per comparison), or what
+    its score was computed from (`items/TASK/DIGEST`, one value per item of `ItemsRow`).
     """
 
     __tablename__ = "mtdlab_arrays"

@@ -25,7 +25,7 @@ from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import needed, score_of_selection
 from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.optimizer import clip_gradients, set_rates
-from mtdlab.training.probe import Column, Probe
+from mtdlab.training.probe import Column, KeySimilarity, Probe
 from mtdlab.training.selection import selection_of
 from mtdlab.training.state import EVALUATED, RunState, State
 
@@ -35,8 +35,8 @@ class Outcome:
     """A finished run. `best_step` counts from 1; `before` is the encoder before training.
 
     The best checkpoint is that of the last step where `select_on` is `last`. `probes` are
-    `Probe.columns`; `peak_memory` is in bytes since the run began or was resumed, NaN where a peak
-    from before cannot be told from it.
+    `Probe.columns`, `history` is `KeySimilarity.columns`; `peak_memory` is in bytes since the run
+    began or was resumed, NaN where a peak from before cannot be told from it.
     """
 
     best_step: int
@@ -47,6 +47,7 @@ class Outcome:
     wall_seconds: float
     peak_memory: float = np.nan
     probes: dict[str, Column] = field(default_factory=dict)
+    history: dict[str, Column] = field(default_factory=dict)
 
     def score_of(self, metric: str) -> tuple[float, float]:
         """A metric of the best checkpoint and of the encoder before training, x 100; NaN for none.
@@ -85,7 +86,7 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     batches = inputs.batches(settings.batch_size, settings.seed)
     every = settings.probe_every
     probe = Probe(inputs.tokens, every, device.device) if every else None
-    return RunState(method, batches, probe)
+    return RunState(method, batches, KeySimilarity(inputs.tokens, method), probe)
 
 
 def train(
@@ -152,6 +153,7 @@ class RunSteps:
     def begin(self) -> list[Tokens]:
         """The views of the next step's batch, once what precedes the step is done."""
         state, step = self.state, self.state.step
+        state.similarity.record(step, state.method)
         if state.probe is not None:
             state.probe.record(step, state.method)
         set_rates(self.optimizer, step, self.settings)
@@ -197,4 +199,5 @@ def _finish(inputs: RunInputs, steps: RunSteps) -> Outcome:
         states=best.states,
         wall_seconds=time.perf_counter() - steps.began,
         probes=state.probe.columns() if state.probe else {},
+        history=state.similarity.columns(),
     )

@@ -18,7 +18,7 @@ from mtdlab.errors import TrialError
 from mtdlab.methods.base import Method
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.optimizer import make_optimizer
-from mtdlab.training.probe import Column, Probe
+from mtdlab.training.probe import Column, KeySimilarity, Probe
 
 State = dict[str, Tensor]
 
@@ -100,10 +100,15 @@ class RunState:
     """
 
     def __init__(
-        self, method: Method[Any], batches: BatchOrder, probe: Probe | None = None
+        self,
+        method: Method[Any],
+        batches: BatchOrder,
+        similarity: KeySimilarity,
+        probe: Probe | None = None,
     ) -> None:
         self.step, self.seconds = 0, 0.0
-        self.method, self.batches, self.probe = method, batches, probe
+        self.method, self.batches = method, batches
+        self.similarity, self.probe = similarity, probe
         self.optimizer = make_optimizer(method, method.settings)
         self.curve, self.best = Curve(method.settings.steps, method.device.device), Best()
 
@@ -118,6 +123,7 @@ class RunState:
             "curve": self.curve.state_dict(),
             "best": self.best.state_dict(),
             "probe": self.probe.state_dict() if self.probe else {},
+            "similarity": self.similarity.state_dict(),
             "random": {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()},
         }
 
@@ -132,5 +138,8 @@ class RunState:
             getattr(self, part).load_state_dict(state[part])
         if self.probe:
             self.probe.load_state_dict(state["probe"])
+        # a checkpoint of an earlier version has none
+        if "similarity" in state:
+            self.similarity.load_state_dict(state["similarity"])
         torch.set_rng_state(state["random"]["cpu"])
         torch.cuda.set_rng_state_all(state["random"]["cuda"])

@@ -88,6 +88,7 @@ def complete(metric: str, select_by: str, outcome: "Outcome", environment: Envir
         arrays={
             **{f"curve/{name}": column for name, column in outcome.curve.items()},
             **{f"probe/{name}": column for name, column in outcome.probes.items()},
+            **{f"history/{name}": column for name, column in outcome.history.items()},
             "spectrum/before": outcome.before.spectrum.astype(np.float32),
             "spectrum/after": outcome.after.spectrum.astype(np.float32),
         },

@@ -28,6 +28,7 @@ from mtdlab.analysis.report.topics import TOPICS
 from mtdlab.analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 COLUMN_MEANINGS: Mapping[str, str] = {
+    "age": "mean age of the keys in use, in steps",
     "added": "trials that the look added; in `sufficiency.csv`, curves added to the null model",
     "alignment": "mean squared distance of positive pairs; lower is better",
     "alpha": "nominal significance level of the look",
@@ -50,6 +51,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "cosine_different": "mean cosine of different sentences' keys now",
     "decision": "continue, or why the study ended",
     "device": "what the trial ran on, such as `cpu` or `cuda:0`",
+    "different": "mean cosine of keys of the mean age and online vectors of other sentences",
     "difference": "paired difference from the best, in points; in `baseline.csv` the baseline less "
     "the configuration",
     "difference_high": "upper end of its confidence interval",
@@ -93,6 +95,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "items": "evaluation items whose sampling the interval covers; 0: it covers seeds alone",
     "n": "trials",
     "number": "number of the trial, as in Optuna",
+    "oldest_age": "greatest age of the keys in use, in steps",
+    "oldest_similarity": "`similarity`, of keys of the greatest age",
     "optimism": "expected excess of the best of n over its own mean",
     "p_value": "p value of the look's peak or trend",
     "peak_memory": "highest memory of the trial's process, or allocated on its GPU, in bytes",
@@ -123,6 +127,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "seconds": "mean duration of a trial, evaluations included",
     "seeds": "seeds",
     "share": "initial queue size over the queue size",
+    "similarity": "mean cosine of keys of the mean age and online vectors of the same sentences",
     "slope": "regression of the reported score on the score that ranks",
     "spent": "error probability spent up to the look",
     "sts_dev": "score on the dev pairs",
@@ -255,6 +260,10 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "probes": (
         "A row per trial, step and lag, in studies with `probe_every`.",
         frames.PROBE_COLUMNS,
+    ),
+    "history": (
+        "A row per trial and step at which keys in use were compared with the online encoder.",
+        frames.HISTORY_COLUMNS,
     ),
     "looks": ("A row per look, in studies with `until`.", frames.LOOK_COLUMNS),
     "environment": (

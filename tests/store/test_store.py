@@ -16,6 +16,7 @@ from mtdlab import load_study
 from mtdlab.analysis.data.environment import Environment
 from mtdlab.analysis.data.frames import (
     CURVE_COLUMNS,
+    HISTORY_COLUMNS,
     PROBE_COLUMNS,
     SCORE_COLUMNS,
     TRIAL_COLUMNS,
@@ -144,6 +145,24 @@ def test_probes_are_read_back_by_trial_step_and_lag(store: Store, url: str) -> N
     ]
 
 
+def test_comparisons_of_keys_are_read_back_by_trial_and_step(store: Store, url: str) -> None:
+    for similarity in (0.5, 0.75):
+        row = (10, 4, 8, similarity, similarity / 2, 0.25)
+        names = [name for name in HISTORY_COLUMNS if name != "number"]
+        arrays = {
+            f"history/{name}": np.array([value] * 2, np.float32)
+            for name, value in zip(names, row, strict=True)
+        }
+        finish(store, Result("COMPLETE", values={"score": 1.0}, arrays=arrays))
+    finish(store, Result("COMPLETE", values={"score": 1.0}))
+    history = load_study("small", url, curves=False).history
+    assert history.dtypes.astype(str).to_dict() == dict(HISTORY_COLUMNS)
+    assert history.to_numpy().tolist() == [
+        *[[0, 10, 4, 8, 0.5, 0.25, 0.25]] * 2,
+        *[[1, 10, 4, 8, 0.75, 0.375, 0.25]] * 2,
+    ]
+
+
 def test_a_study_without_trials_has_empty_frames_with_the_right_columns(
     store: Store, url: str
 ) -> None:
@@ -154,6 +173,7 @@ def test_a_study_without_trials_has_empty_frames_with_the_right_columns(
         (study.curves, CURVE_COLUMNS),
         (study.scores, SCORE_COLUMNS),
         (study.probes, PROBE_COLUMNS),
+        (study.history, HISTORY_COLUMNS),
     ):
         assert list(frame.columns) == list(columns)
         assert frame.empty

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from mtdlab.analysis.data import stored_frames
 from mtdlab.analysis.data.environment import Environment, RecordedCorpus, RecordedEvaluation
-from mtdlab.analysis.data.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
+from mtdlab.analysis.data.frames import (
+    HISTORY_COLUMNS,
+    LOOK_COLUMNS,
+    PROBE_COLUMNS,
+    Plan,
+    StudyFrames,
+)
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.stored_frames import StoredFramesError, from_parquet, to_parquet
 from tests.analysis.conftest import build_study, make_trials
@@ -32,6 +38,7 @@ def full() -> StudyFrames:
     look = (1, 3, 8, 0.05, 0.05, 0.2, "peaked", "decided", 0, (0, 1, 2))
     looks = pd.DataFrame([look], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))
     probes = pd.DataFrame([(0, 4, 2, 0.9, np.nan)], columns=list(PROBE_COLUMNS))
+    history = pd.DataFrame([(0, 10, 4, 8, 0.9, 0.7, np.nan)], columns=list(HISTORY_COLUMNS))
     return dataclasses.replace(
         build_study(trials, planned=9),
         description="half a character: \ud800",
@@ -41,6 +48,7 @@ def full() -> StudyFrames:
         ),
         looks=looks,
         probes=probes.astype(dict(PROBE_COLUMNS)),
+        history=history.astype(dict(HISTORY_COLUMNS)),
         plans=(Plan(0, {"margin": 0.5, "alpha": 0.05, "looks": [3]}, "abc"),),
     )
 
