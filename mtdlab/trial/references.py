@@ -63,10 +63,13 @@ def add_references(
 
     used, columns = load_frames(study, url, curves=False).trials, ["encoder", "encoder_layers"]
     used = used.reindex(columns=[*columns, "evaluation"]).drop_duplicates(columns)
+    used["encoder_layers"] = used["encoder_layers"].astype("float64")
     ends, found = math.inf if requested else time.monotonic() + SHARE * seconds, {}
-    for given in used.astype("object").where(used.notna(), None).to_dict("records"):
-        settings = TrainerSettings(**given, precision="float32")
-        encoder, evaluation = settings.encoder_name, settings.evaluation
+    for name, layers, evaluation in used.itertuples(index=False, name=None):
+        kept = None if math.isnan(layers) else int(layers)
+        settings = TrainerSettings(encoder=name, evaluation=evaluation, precision="float32")
+        settings = settings.model_copy(update={"encoder_layers": kept})
+        encoder = settings.encoder_name
         known = find_references(url, row, encoder, evaluation)
         if requested or not known:
             warn(f"scoring the untrained encoder {encoder}, which scores are held against")
