@@ -6,8 +6,12 @@ NaN where a seed has no run at a level; every seed has at least two levels, ever
 and all cells are connected by common seeds and levels (`connected_table`).
 
 Errors need not have equal variances, and those of one seed need not be independent: the measured
-runs of a seed at neighbouring levels are correlated, as if each seed had a curve of its own. Three
-variances of a contrast are estimated, and a test uses the one with the largest p value:
+runs of a seed at neighbouring levels are correlated, as if each seed had a curve of its own. The
+variance of a contrast's own values by seed (with missing runs, of the seeds' shares in its error,
+scaled to be unbiased with independent errors; Bell and McCaffrey 2002) is that of the paired t
+test: no other level takes part in it. Where levels have an order and it has at least 7 degrees of
+freedom, it is the only one. Elsewhere three variances are estimated, and a test uses the one with
+the largest p value:
 
 by level  the variance of each level, weighted by the contrast. A level's variance is the sum of
           its squared residuals over the sum of 1 - leverage (as HC2, MacKinnon and White 1985, but
@@ -17,9 +21,7 @@ pooled    the mean of the levels' variances without the largest fifth, which is 
 by seed   slope and curvature over the logarithm of the levels' places differ from seed to seed;
           what is left has one variance. Of a contrast's part in the span of both the variance is
           that between seeds; with up to three levels this is the paired t test. Where levels have
-          no order, as configurations, it is the paired t test of every contrast: the variance of
-          the contrast's own values by seed (with missing runs, of the seeds' shares in its error,
-          scaled to be unbiased with independent errors; Bell and McCaffrey 2002).
+          no order, as configurations, it is the variance of the contrast's own values by seed.
 
 Each has degrees of freedom after Satterthwaite (1946). A fourth part of the variance, that of the
 evaluation items, is added to each where it is known (`mtdlab.analysis.data.items`).
@@ -41,6 +43,9 @@ _LEAST_VARIANCE = 1e-24
 _LEAST_FREEDOM = 1e-6
 KNOWN = 1e9
 """The degrees of freedom of a known standard error."""
+_ENOUGH = 7.0 - 1e-6
+"""The degrees of freedom from which on a contrast of ordered levels has the variance of its own
+values alone."""
 _DEGREE = 2
 _DRAWN_VALUES, _DRAWS = 2_000_000, (200, 5_000)
 _VALUES_AT_ONCE = 250_000
@@ -84,7 +89,8 @@ class Fit:
         typical: pooled variance: the mean of these without the largest fifth, scaled, (...).
         curves: covariance between seeds of the polynomials of a seed's errors, (..., D, D).
         rest: variance of the errors without these polynomials, (...).
-        residuals: of each run, (..., S, L); (..., 0, 0) where levels have an order.
+        residuals: of each run, (..., S, L); (..., 0, 0) where no contrast needs them: where levels
+            have an order and there are fewer than 8 seeds.
         items: covariance of the effects due to the evaluation items, (L, L); None: not counted.
     """
 
@@ -147,6 +153,8 @@ class Blocks:
         ]
         self._curve_freedom = np.maximum(freedom, _LEAST_FREEDOM)
         self._rest_freedom = max(self.freedom - float(self._curve_freedom.sum()), 0.0)
+        # no contrast has more degrees of freedom of its own values
+        self._keeps_runs = places is None or len(present) - 1 >= _ENOUGH
         self._bias = 1.0
         moments = keep("moments", (present,), self._typical_moments)
         self._bias, self.typical_freedom = moments.tolist()
@@ -197,7 +205,7 @@ class Blocks:
             lower.mean(axis=-1) / self._bias,
             between / np.sqrt(np.outer(self._curve_freedom, self._curve_freedom)),
             np.maximum(rest, 0) / max(self._rest_freedom, _LEAST_FREEDOM),
-            residuals if self.places is None else residuals[..., :0, :0],
+            residuals if self._keeps_runs else residuals[..., :0, :0],
             items,
         )
 
@@ -234,26 +242,59 @@ class Blocks:
         curves = runs @ self._polynomials.T
         between = np.swapaxes(curves, 1, 2) @ curves
         rest = squares.sum(axis=1) - np.trace(between, axis1=1, axis2=2)
-        kept = runs if self.places is None else runs[:, :0, :0]
-        return Contrasts(rows, squares, between, np.maximum(rest, 0), kept)
+        own = runs if self._keeps_runs else runs[:, :0, :0]
+        scale, freedom = self._weigh_own(own, squares.sum(axis=1))
+        alone = freedom >= (math.inf if self.places is None else _ENOUGH)
+        return Contrasts(rows, squares, between, np.maximum(rest, 0), own, scale, freedom, alone)
+
+    def _weigh_own(self, runs: Floats, total: Floats) -> tuple[Floats, Floats]:
+        """Factor and degrees of freedom of the variance of each contrast's own values, (K,) each.
+
+        `runs` are its weights of the runs, (K, S, L), and `total` the sum of their squares. A full
+        table has S - 1 degrees of freedom.
+        """
+        if not runs.size:
+            return np.zeros(len(runs)), np.zeros(len(runs))
+        # covariance of the seeds' shares in a contrast where errors are independent, (K, S, S)
+        shares = -(runs @ self._inverse) @ np.swapaxes(runs, 1, 2)
+        seeds = np.arange(runs.shape[1])
+        shares[:, seeds, seeds] += (runs**2).sum(axis=2)
+        left = np.maximum(np.trace(shares, axis1=1, axis2=2), _LEAST_VARIANCE)
+        freedom = left**2 / np.maximum((shares**2).sum(axis=(1, 2)), _LEAST_VARIANCE**2)
+        return total / left, np.maximum(freedom, _LEAST_FREEDOM)
 
     def compare(self, fit: Fit, contrasts: "Contrasts") -> "ContrastEstimates":
         """Estimates and standard errors of contrasts in one table, or in each of B."""
-        squares = contrasts.squares
-        own = fit.variances @ squares.T
-        spread = (fit.variances**2 / self.level_freedom) @ (squares**2).T
-        typical = fit.typical[..., None] * squares.sum(axis=-1)
-        variances = [
-            (own, _freedom(own, spread)),
-            (typical, np.full_like(typical, self.typical_freedom)),
-        ]
-        by_seed = self._of_own_values if self.places is None else self._by_seed
-        variances.append(by_seed(fit, contrasts))
         estimate, rows = fit.effects @ contrasts.rows.T, contrasts.rows
         items = np.zeros(len(rows))
         if fit.items is not None:
             items = np.maximum((rows @ fit.items * rows).sum(axis=-1), 0)
+        variances, alone = [], contrasts.alone
+        if not alone.all():
+            variances = self._three_variances(fit, contrasts)
+        if alone.any():
+            own = self._of_own_values(fit, contrasts)
+            variances = [
+                (np.where(alone, own[0], one[0]), np.where(alone, own[1], one[1]))
+                for one in variances or [own]
+            ]
         return ContrastEstimates.of(estimate, variances, items, self.freedom)
+
+    def _three_variances(self, fit: Fit, contrasts: "Contrasts") -> list[tuple[Floats, Floats]]:
+        """The variance of each contrast by level, pooled and by seed, with degrees of freedom.
+
+        (..., K) each.
+        """
+        squares = contrasts.squares
+        own = fit.variances @ squares.T
+        spread = (fit.variances**2 / self.level_freedom) @ (squares**2).T
+        typical = fit.typical[..., None] * squares.sum(axis=-1)
+        by_seed = self._of_own_values if self.places is None else self._by_seed
+        return [
+            (own, _freedom(own, spread)),
+            (typical, np.full_like(typical, self.typical_freedom)),
+            by_seed(fit, contrasts),
+        ]
 
     def _by_seed(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
         """The variance between seeds of each contrast and its degrees of freedom, (..., K) each."""
@@ -273,23 +314,14 @@ class Blocks:
         return total, _freedom(total, spread)
 
     def _of_own_values(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
-        """The variance of each contrast's values by seed and its degrees of freedom, (..., K) each.
-
-        A full table has S - 1 degrees of freedom.
-        """
+        """The variance of each contrast's values by seed and its degrees of freedom, (..., K)."""
         weights = contrasts.runs
         total = np.zeros((*fit.effects.shape[:-1], len(weights)))
         for seed in range(weights.shape[1]):
             own = fit.residuals[..., seed, :] @ weights[:, seed].T
             total += np.square(own, out=own)
-        # covariance of the seeds' shares in a contrast where errors are independent, (K, S, S)
-        shares = -(weights @ self._inverse) @ np.swapaxes(weights, 1, 2)
-        seeds = np.arange(weights.shape[1])
-        shares[:, seeds, seeds] += (weights**2).sum(axis=2)
-        left = np.maximum(np.trace(shares, axis1=1, axis2=2), _LEAST_VARIANCE)
-        freedom = left**2 / np.maximum((shares**2).sum(axis=(1, 2)), _LEAST_VARIANCE**2)
-        scaled = total * (contrasts.squares.sum(axis=1) / left)
-        return scaled, np.broadcast_to(np.maximum(freedom, _LEAST_FREEDOM), scaled.shape)
+        total *= contrasts.scale
+        return total, np.broadcast_to(contrasts.freedom, total.shape)
 
 
 def polynomials(places: Floats, points: Floats | None = None) -> Floats:
@@ -331,7 +363,9 @@ class Contrasts:
         squares: (K, L), the squared weights of a level's runs in the estimate, summed.
         curves: (K, D, D), the same of the polynomials, summed over seeds.
         rest: (K,), of all else.
-        runs: (K, S, L), the weights; (K, 0, 0) where levels have an order.
+        runs: (K, S, L), the weights; (K, 0, 0) where residuals are not kept.
+        scale, freedom: (K,), factor and degrees of freedom of the variance of own values; 0 there.
+        alone: (K,), whether that is the only variance.
     """
 
     rows: Floats
@@ -339,6 +373,9 @@ class Contrasts:
     curves: Floats
     rest: Floats
     runs: Floats
+    scale: Floats
+    freedom: Floats
+    alone: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -358,8 +395,8 @@ class KnownErrors:
         return Fit(effects, variances, typical, nothing, rest, nothing, items)
 
     def weigh(self, rows: Floats) -> Contrasts:
-        nothing = np.zeros((len(rows), 0, 0))
-        return Contrasts(rows, rows**2, nothing, np.zeros(len(rows)), nothing)
+        nothing, none = np.zeros((len(rows), 0, 0)), np.zeros(len(rows))
+        return Contrasts(rows, rows**2, nothing, none, nothing, none, none, none > 0)
 
     def compare(self, fit: Fit, contrasts: Contrasts) -> "ContrastEstimates":
         variance = fit.variances @ contrasts.squares.T
@@ -384,8 +421,8 @@ class ContrastEstimates:
 
     Attributes:
         estimate: (..., K).
-        errors: (H, E, ..., K): by level, pooled and by seed; H 2 where the items are counted, with
-            their part and without, else 1.
+        errors: (H, E, ..., K): by level, pooled and by seed, or of own values alone; H 2 where the
+            items are counted, with their part and without, else 1.
         freedoms: (H, E, ..., K).
         freedom: of all residuals of the table.
     """

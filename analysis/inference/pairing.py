@@ -367,7 +367,7 @@ def compute_smooth(levels: LevelScores) -> pd.DataFrame:
     at_levels = natural_spline(knots, places)
     # a point of the curve less the mean over levels is a contrast of the levels
     weights = (natural_spline(knots, points) - at_levels.mean(axis=0)) @ np.linalg.pinv(at_levels)
-    curve = levels.tests.simultaneous(weights)
+    curve = levels.tests.band(weights)
     mean, width = curve.intervals(levels.fit, 1 - LEVEL)
     columns = {"mtd": np.exp(points), "mean": mean, "low": mean - width, "high": mean + width}
     return pd.DataFrame(columns)

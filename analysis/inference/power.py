@@ -20,7 +20,7 @@ from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.differences import Differences, are_within, find_difference
 from mtdlab.analysis.inference.pairing import MOST_LEVELS, LevelScores, merge_levels
 from mtdlab.analysis.inference.scatter import Scatter, difference_variance, estimate_scatter
-from mtdlab.analysis.inference.shapes import LEAST_FLAT, ShapeTests, design_tests
+from mtdlab.analysis.inference.shapes import LEAST_FLAT, UNDECIDED, ShapeTests, design_tests
 from mtdlab.analysis.inference.simultaneous import null_with_items, root_of
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.measures import Floats
@@ -86,16 +86,17 @@ class Target:
     """What a study is to show, in points, how often it does, and what showing it takes.
 
     Attributes:
-        kind: a peak, a slope or no difference over levels of MTD; that the best configuration is
-            above all others, which are alike, or that all of them are equivalent; that a difference
-            is shown.
-        points: the peak, the slope, the lead of the best, the difference, or the margin.
+        kind: a peak, a slope, the end of that slope ("rising"), or no difference over levels of
+            MTD; that the best configuration is above all others, which are alike, or that all of
+            them are equivalent; that a difference is shown.
+        points: the peak, the slope, the lead of the best, the difference, or the margin: that of
+            the end is by how much less the best level is above it.
         compared: how many levels of MTD or configurations.
         found: the share of studies with the planned seeds that show it; None where it is unknown.
         needed: what 80 % power takes.
     """
 
-    kind: Literal["peak", "slope", "flat", "best", "equivalent", "difference"]
+    kind: Literal["peak", "slope", "end", "flat", "best", "equivalent", "difference"]
     points: float
     compared: int
     found: float | None
@@ -176,6 +177,11 @@ def _find_slope(tests: ShapeTests, fit: Fit, alpha: float, _: float) -> NDArray[
     return np.asarray(tests.test_trend(fit)[0] <= alpha)
 
 
+def _find_end(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
+    is_near = tests.bound_shortfall(fit, alpha)[..., -1] < margin
+    return np.asarray(_find_slope(tests, fit, alpha, margin) & is_near)
+
+
 def _separate_first(tests: ShapeTests, fit: Fit, alpha: float, _: float) -> NDArray[np.bool_]:
     return np.asarray((tests.test_best(fit) <= alpha) & (fit.effects.argmax(axis=-1) == 0))
 
@@ -227,9 +233,10 @@ def compute_targets(
     """What a study with K looks is to show, at `effect` points and within the margin.
 
     Targets over MTD are a peak, also at 5 and 9 levels that are evenly spaced in log MTD over the
-    same range, a slope, and, with three seeds and levels or more, the margins at which a flat score
-    is shown to be flat: that of the seeds, and the wanted one where it takes more items. Targets of
-    configurations are the best one and their equivalence, or the differences that are asked about.
+    same range, a slope, that its end is within the margin of the best level, and, with three seeds
+    and levels or more, the margins at which a flat score is shown to be flat: that of the seeds,
+    and the wanted one where it takes more items. Targets of configurations are the best one and
+    their equivalence, or the differences that are asked about.
 
     Args:
         planned: the design, of at least two levels or configurations.
@@ -260,7 +267,7 @@ def compute_targets(
             ),
             Target("equivalent", margin, count, None, alike),
         ]
-    targets = _shape_targets(distance, find, effect, scatter, alpha)
+    targets = _shape_targets(distance, find, effect, margin, scatter, alpha)
     if min(looks[-1], count) < LEAST_FLAT:
         return targets
     reached = studies.flat_margin(alphas[-1])
@@ -275,12 +282,13 @@ def compute_targets(
 
 def _shape_targets(
     distance: Floats,
-    find: Callable[[Find, Floats], float],
+    find: Callable[..., float],
     effect: float,
+    margin: float,
     scatter: Scatter,
     alpha: float,
 ) -> list[Target]:
-    """The peaks and the slope of `compute_targets`; `find` gives the share of a study's own."""
+    """The peaks, the slope and its end; `find` gives the share of a study's own."""
     targets, count, first = [], len(distance), _FIRST
     others = (levels for levels in OTHER_LEVELS if levels != count)
     for levels in (distance, *(np.geomspace(distance[0], distance[-1], n) for n in others)):
@@ -296,7 +304,10 @@ def _shape_targets(
             slope = slope_effects(levels, effect)
             needed = design.need(_find_slope, slope, first=first)
             of_slope = Target("slope", effect, count, find(_find_slope, slope), needed)
-    return [*targets, of_slope]
+            needed = design.need(_find_end, slope, margin, first=needed.seeds or first)
+            found = find(_find_end, slope, margin=margin)
+            of_end = Target("end", margin, count, found, needed)
+    return [*targets, of_slope, of_end]
 
 
 class _Design:
@@ -362,7 +373,7 @@ def compute_precision(distance: Floats, seeds: int, scatter: Scatter) -> Precisi
 
 
 def need_for_verdict(levels: LevelScores, verdict: Verdict | BestVerdict) -> Needed | None:
-    """What a verdict other than "inconclusive" takes, if all is as estimated.
+    """What a verdict that is decided takes, if all is as estimated.
 
     The estimate, of the scores that gave the verdict, favours what was seen: an order of magnitude.
     None with fewer than two columns or seeds, and for more than 30 configurations.
@@ -401,7 +412,7 @@ def need_for_differences(
 def count_needed(
     distance: Floats, effects: Floats, *, scatter: Scatter, alpha: float, margin: float
 ) -> Needed:
-    """What a verdict other than "inconclusive" takes with 80 % power.
+    """What a verdict that is decided takes with 80 % power.
 
     `distance` is MTD in rising order, or places where the scatter is that of configurations,
     `effects` the score in points, (L,) each.
@@ -409,7 +420,7 @@ def count_needed(
 
     def decides(tests: ShapeTests, fit: Fit, level: float, least: float) -> NDArray[np.bool_]:
         if scatter.ordered:
-            return np.asarray(tests.classify(fit, level, least).shape != "inconclusive")
+            return ~np.isin(tests.classify(fit, level, least).shape.astype(str), UNDECIDED)
         return np.asarray(classify_best(tests, fit, level, least) != "inconclusive")
 
     return _Design(distance, scatter, alpha).need(decides, effects, margin)

@@ -27,7 +27,19 @@ from mtdlab.analysis.inference.blocks import Blocks, Fit, connected_table
 from mtdlab.analysis.inference.simultaneous import Families, Null, null_for, null_of
 from mtdlab.analysis.measures import Floats
 
-Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
+Shape = Literal[
+    "flat",
+    "rising",
+    "rising, lower at the end",
+    "rising, end open",
+    "falling",
+    "falling, lower at the start",
+    "falling, start open",
+    "peaked",
+    "inconclusive",
+]
+UNDECIDED: tuple[Shape, ...] = ("rising, end open", "falling, start open", "inconclusive")
+"""The shapes of which more seeds may show more."""
 LEAST_FLAT = 3
 """The fewest seeds, and levels where these have an order, with which a score is called flat."""
 
@@ -44,6 +56,8 @@ class Shapes:
         best: (B,) the level with the highest estimate.
         optimal: (B, L) whether a level is statistically indistinguishable from the best; also an
             end where the shape is peaked, since the score may fall from it before it rises.
+        shortfall: (B, L) upper bounds of the best level less each one, in points, together for all
+            levels.
         peak_excluded: (B,) whether a peak of at least the margin above both ends is excluded.
     """
 
@@ -53,6 +67,7 @@ class Shapes:
     slope: Floats
     best: NDArray[np.intp]
     optimal: NDArray[np.bool_]
+    shortfall: Floats
     peak_excluded: NDArray[np.bool_]
 
 
@@ -76,10 +91,9 @@ def _slope(place: Floats, part: slice) -> Floats:
     return weights
 
 
-def _differences(levels: int, reference: int, *, inner: bool = False) -> Floats:
-    """Contrasts (K, L): every other level, or only the inner ones, less the level `reference`."""
-    left_out = [0, levels - 1] if inner else [reference]
-    rows = np.delete(np.eye(levels), left_out, axis=0)
+def _differences(levels: int, reference: int) -> Floats:
+    """Contrasts (L - 1, L): every other level less the level `reference`."""
+    rows = np.delete(np.eye(levels), reference, axis=0)
     rows[:, reference] = -1
     return rows
 
@@ -112,27 +126,38 @@ class ShapeTests:
         """One family of contrasts (K, L) for simultaneous two-sided intervals."""
         return Families(self.null, [rows], two_sided=True)
 
+    def band(self, rows: Floats) -> Families:
+        """The same of differences to the mean over levels."""
+        return Families(self.null, [rows], two_sided=True, alone=False)
+
     def classify(self, fit: Fit, alpha: float, margin: float) -> Shapes:
         """The shapes of B tables at significance level alpha; margin in points.
 
         Flat is tested first, by equivalence tests of every pair of levels: a difference that is not
-        significant does not show that there is none. A trend needs a significant slope, ends that
-        differ significantly in its direction, and that its upper end is among the levels that may
-        be the best.
+        significant does not show that there is none. A trend needs a significant slope and ends
+        that differ significantly in its direction. Whether the score keeps to it up to the upper
+        end is a claim of its own: it does where that end is shown to be less than the margin below
+        the best level, it does not where another level is significantly better, and else it is
+        open.
         """
         optimal, best = self.find_optimal(fit, alpha), fit.effects.argmax(axis=-1)
+        shortfall = self.bound_shortfall(fit, alpha)
         p_peak = self.test_peak(fit)
         p_trend, slope = self.test_trend(fit)
         inside = (best > 0) & (best < self.levels - 1)
-        trend = (p_trend <= alpha) & np.where(slope > 0, optimal[:, -1], optimal[:, 0])
         shape = np.full(len(best), "inconclusive", dtype=object)
-        shape[trend] = np.where(slope > 0, "rising", "falling")[trend]
+        for name, end, at, sign in (("rising", "end", -1, 1), ("falling", "start", 0, -1)):
+            trend = (p_trend <= alpha) & (sign * slope > 0)
+            kept = shortfall[:, at] < margin
+            shape[trend] = f"{name}, {end} open"
+            shape[trend & ~optimal[:, at]] = f"{name}, lower at the {end}"
+            shape[trend & kept] = name
         flat = self.are_flat(fit, alpha, margin)
         peaked = (p_peak <= alpha) & inside & ~flat
         shape[peaked] = "peaked"
         shape[flat] = "flat"
-        excluded = (shape != "peaked") & self.excludes_peak(fit, alpha, margin)
-        return Shapes(shape, p_peak, p_trend, slope, best, optimal, excluded)
+        excluded = (shape != "peaked") & (shortfall[:, [0, -1]] < margin).any(axis=-1)
+        return Shapes(shape, p_peak, p_trend, slope, best, optimal, shortfall, excluded)
 
     def test_peak(self, fit: Fit) -> Floats:
         """The p value of the two-line test, (B,); NaN with fewer than 3 levels."""
@@ -165,6 +190,25 @@ class ShapeTests:
         largest = [scores.max(axis=-1) for scores in self._against_each.scores(fit)]
         return np.stack(largest, axis=-1) <= critical
 
+    def bound_shortfall(self, fit: Fit, alpha: float) -> Floats:
+        """Upper bounds of the best level less each level, at least 0, (..., L).
+
+        All hold together with probability at least 1 - alpha (Hsu 1984): all that they need is that
+        the level that is truly the best is within its intervals to the others.
+        """
+        estimate, width = self._against_each.intervals(fit, alpha)
+        above = (estimate + width).reshape(*estimate.shape[:-1], self.levels, self.levels - 1)
+        return np.asarray(np.maximum(above.max(axis=-1), 0.0))
+
+    def bound_spread(self, fit: Fit, alpha: float, among: NDArray[np.bool_]) -> float:
+        """By how much any two of some levels (L,) of one table differ at most, in points.
+
+        The bound is simultaneous over all pairs of levels.
+        """
+        estimate, width = self.all_pairs.intervals(fit, alpha)
+        inside = np.abs(_pairs(self.levels)) @ among == 2
+        return float((np.abs(estimate) + width)[inside].max(initial=0.0))
+
     def are_flat(
         self, fit: Fit, alpha: float, margin: float, among: NDArray[np.bool_] | None = None
     ) -> NDArray[np.bool_]:
@@ -194,18 +238,6 @@ class ShapeTests:
         [scores] = self.all_pairs.scores(fit)
         apart = np.where(best @ np.abs(_pairs(self.levels)).T > 0, scores, np.inf)
         return self.all_pairs.p_value(apart.min(axis=-1))
-
-    def excludes_peak(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
-        """Whether every inner level is significantly less than the margin above one of the ends.
-
-        The result is (B,). One of two bounds suffices for a level, so each is at alpha / 2; as all
-        levels must be significant, no correction for their number is needed.
-        """
-        if self.levels < 3:
-            return np.zeros(fit.effects.shape[:-1], dtype=np.bool_)
-        estimate, width = self._inner_above_ends.intervals(fit, alpha / 2)
-        above_first, above_last = np.split(estimate + width, 2, axis=-1)
-        return np.asarray((np.minimum(above_first, above_last) < margin).all(axis=-1))
 
     def compare_with(self, fit: Fit, reference: int, alpha: float) -> Floats:
         """Each level less the level `reference` in one table, (L, 3): mean, low, high.
@@ -247,14 +279,8 @@ class ShapeTests:
         return Families(self.null, [_differences(self.levels, level) for level in every])
 
     @cached_property
-    def _inner_above_ends(self) -> Families:
-        ends = (0, self.levels - 1)
-        rows = [_differences(self.levels, end, inner=True) for end in ends]
-        return self.simultaneous(np.vstack(rows)).apart()
-
-    @cached_property
     def _offsets(self) -> Families:
-        return self.simultaneous(np.eye(self.levels) - 1 / self.levels)
+        return self.band(np.eye(self.levels) - 1 / self.levels)
 
     @cached_property
     def all_pairs(self) -> Families:

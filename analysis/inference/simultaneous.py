@@ -16,13 +16,14 @@ Letters: S seeds, L levels, K contrasts, F families, B simulated tables.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from mtdlab.analysis.inference.blocks import (
     Blocks,
     ContrastEstimates,
+    Contrasts,
     Fit,
     KnownErrors,
     join_fits,
@@ -57,9 +58,15 @@ class Null:
     definition: tuple[object, ...]
     simulate: Callable[[], tuple[Fit, ...]]
 
-    @cached_property
+    @property
     def fits(self) -> tuple[Fit, ...]:
-        return self.simulate()
+        return _simulate_fits(self)
+
+
+@lru_cache(maxsize=4)
+def _simulate_fits(null: Null) -> tuple[Fit, ...]:
+    """The tables of the latest few, which may have 100 MB each."""
+    return null.simulate()
 
 
 def null_of(blocks: Blocks, own: Floats | None = None) -> Null:
@@ -169,17 +176,31 @@ class Families:
     Args:
         groups: arrays (K, L) of contrasts, one for each family.
         two_sided: whether the score of a family is the largest absolute score.
+        alone: whether a contrast may have the variance of its own values alone. Not where it is
+            with the mean of all levels: a level whose runs all went well would be far from it where
+            runs of any level fail at random.
     """
 
-    def __init__(self, null: Null, groups: Sequence[Floats], *, two_sided: bool = False) -> None:
-        self.two_sided = two_sided
+    def __init__(
+        self,
+        null: Null,
+        groups: Sequence[Floats],
+        *,
+        two_sided: bool = False,
+        alone: bool = True,
+    ) -> None:
+        self.two_sided, self._alone = two_sided, alone
         self._null = null
         self._rows = np.vstack(groups)
         self._ends = np.cumsum([len(group) for group in groups])[:-1]
         # families share contrasts, also with the opposite sign: each is computed once
         signs = np.sign(self._rows[np.arange(len(self._rows)), (self._rows != 0).argmax(axis=1)])
         unique, self._at = np.unique(self._rows * signs[:, None], axis=0, return_inverse=True)
-        self._signs, self._contrasts = signs, null.errors.weigh(unique)
+        self._signs, self._contrasts = signs, self._weigh(unique)
+
+    def _weigh(self, rows: Floats) -> Contrasts:
+        contrasts = self._null.errors.weigh(rows)
+        return replace(contrasts, alone=contrasts.alone & self._alone)
 
     def apart(self) -> "Families":
         """Each contrast as a one-sided family of its own: no correction for their number."""
@@ -187,7 +208,7 @@ class Families:
 
     def compare(self, fit: Fit) -> ContrastEstimates:
         """All contrasts of the families, one family after another."""
-        return self._null.errors.compare(fit, self._null.errors.weigh(self._rows))
+        return self._null.errors.compare(fit, self._weigh(self._rows))
 
     def intervals(self, fit: Fit, alpha: float) -> tuple[Floats, Floats]:
         """Estimates of all contrasts and half widths of their intervals, (..., K) each."""
@@ -221,7 +242,7 @@ class Families:
 
     @property
     def _definition(self) -> tuple[object, ...]:
-        return *self._null.definition, self._rows, self._ends, self.two_sided
+        return *self._null.definition, self._rows, self._ends, self.two_sided, self._alone
 
     @cached_property
     def _table(self) -> Floats:

@@ -9,7 +9,7 @@ from mtdlab.analysis.data.defaults import LEVEL, MARGIN
 from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.pairing import LevelScores, merge_levels
-from mtdlab.analysis.inference.shapes import Shape, ShapeTests
+from mtdlab.analysis.inference.shapes import UNDECIDED, Shape, Shapes, ShapeTests
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,23 @@ class Lead:
 
     mtd: float
     size: Estimate
+
+
+@dataclass(frozen=True)
+class TrendBounds:
+    """What is shown of a score that rises or falls, in points; its upper end is a level.
+
+    Attributes:
+        above: lower bound of the upper end less the other one, simultaneous over all pairs of
+            levels; at most 0 where it is not shown by these.
+        below: upper bound of the best level less the upper end, together for all levels (Hsu 1984).
+        within: by how much any two levels differ at most, from the upper end to the furthest level
+            that may be the best; simultaneous over all pairs.
+    """
+
+    above: float
+    below: float
+    within: float
 
 
 @dataclass(frozen=True)
@@ -111,6 +128,7 @@ class Verdict(Judgement):
         leads: the level with the highest estimate less each other one, from the runner-up to the
             lowest, in points; the intervals are simultaneous over all pairs of levels, so that
             they hold for levels that are chosen by the same scores.
+        bounds: of a trend; None without one.
         known_errors: whether means with standard errors were compared, without seeds.
         for_these: the verdict for these items, without their sampling error; None if items is 0.
     """
@@ -127,6 +145,7 @@ class Verdict(Judgement):
     first: float = math.nan
     last: float = math.nan
     leads: tuple[Lead, ...] = ()
+    bounds: TrendBounds | None = None
     known_errors: bool = False
     for_these: "Verdict | None" = None
 
@@ -142,14 +161,19 @@ class Verdict(Judgement):
 
     @property
     def is_trend(self) -> bool:
-        """Whether the score is shown to rise or to fall."""
-        return self.verdict in ("rising", "falling")
+        """Whether the score is shown to rise or to fall, whatever it does at the upper end."""
+        return self.verdict.startswith(("rising", "falling"))
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether more seeds may show more: nothing is shown, or a trend whose end is open."""
+        return self.verdict in UNDECIDED
 
     @property
     def end(self) -> float:
-        """The level at which a trend is highest, in steps; NaN without a trend."""
+        """The upper end of a trend, in steps; NaN without a trend."""
         ends = {"rising": self.last, "falling": self.first}
-        return ends.get(self.verdict, math.nan)
+        return ends.get(self.verdict.split(",")[0], math.nan)
 
     @property
     def p_shown(self) -> float:
@@ -224,4 +248,19 @@ def judge(verdict: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
         optimal_range=optimal,
         peak_excluded=bool(result.peak_excluded[0]),
         leads=tuple(leads),
+        bounds=_bound_trend(tests, fit, alpha, result),
+    )
+
+
+def _bound_trend(tests: ShapeTests, fit: Fit, alpha: float, result: Shapes) -> TrendBounds | None:
+    """The bounds of one fitted table, where its shape is a trend."""
+    if not result.shape[0].startswith(("rising", "falling")):
+        return None
+    upper = tests.levels - 1 if result.slope[0] > 0 else 0
+    places = np.append(np.flatnonzero(result.optimal[0]), upper)
+    among = np.isin(np.arange(tests.levels), range(places.min(), places.max() + 1))
+    return TrendBounds(
+        float(tests.compare_with(fit, tests.levels - 1 - upper, alpha)[upper, 1]),
+        float(result.shortfall[0, upper]),
+        tests.bound_spread(fit, alpha, among),
     )

@@ -37,7 +37,7 @@ class ConditionsQuestion(QuestionOverShape):
         verdicts = [condition.verdict for condition in self.conditions]
         if not verdicts or all(verdict.seeds < 2 for verdict in verdicts):
             return QuestionOutcome.NOT_TESTED
-        if any(verdict.is_open for verdict in verdicts):
+        if any(verdict.is_undecided for verdict in verdicts):
             return QuestionOutcome.OPEN
         flat = all(verdict.is_flat for verdict in verdicts)
         return QuestionOutcome.EQUIVALENT if flat else QuestionOutcome.SHOWN

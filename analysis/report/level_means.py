@@ -9,11 +9,11 @@ from mtdlab.analysis.inference.level_means import PUBLISHED, LevelMeans, MeansVe
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.questions.answer import list_numbers
 from mtdlab.analysis.questions.next_steps import NextStep
-from mtdlab.analysis.questions.shape import (
+from mtdlab.analysis.questions.shape import list_shape
+from mtdlab.analysis.questions.shape_wording import (
     answer_shape,
     describe_certainty,
     find_effect,
-    list_shape,
     write_sentence,
 )
 from mtdlab.analysis.questions.wording import clean, format_p
@@ -47,8 +47,10 @@ _METHODS = (
     "largest difference.",
     "The verdict is “flat” if any two levels are shown to differ by less than 0.5 points (two "
     "one-sided tests at 5 % for each pair), else “peaked” by the two-line test, else “rising” or "
-    "“falling” if the slope over all levels is significant (5 %, two-sided) and its upper end is "
-    "indistinguishable from the best, else “inconclusive”.",
+    "“falling” if the slope over all levels and the difference of the ends are significant (5 %, "
+    "two-sided), else “inconclusive”. A score that rises is “lower at the end” if another level "
+    "is significantly better than the last, and its end is open unless the last is shown to be "
+    "less than 0.5 points below the best; one that falls likewise at its start.",
 )
 
 

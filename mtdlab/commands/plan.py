@@ -271,6 +271,7 @@ def _describe_target(target: "Target", power: Power) -> str:
     texts = {
         "peak": f"peak of {size}{where}",
         "slope": f"slope of {size} over the range",
+        "end": f"slope up to its end, within {size}",
         "flat": f"flat within {size}",
         "best": f"best of {target.compared} configurations by {size}",
         "equivalent": f"all within {size}",

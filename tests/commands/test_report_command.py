@@ -19,7 +19,15 @@ from mtdlab.commands.report import PAUSE, write_on_changes
 from tests.commands.conftest import Command
 
 FIELDS = {
-    *("verdict", "sentence", "peak_excluded", "peak_mtd", "peak_interval", "optimal_range"),
+    *(
+        "verdict",
+        "sentence",
+        "peak_excluded",
+        "bounds",
+        "peak_mtd",
+        "peak_interval",
+        "optimal_range",
+    ),
     *("runner_up", "lowest", "p_value", "p_trend", "p_over_looks", "confidence"),
     *("mtd_sufficient", "seeds_for_power", "items_for_power", "items", "left_out"),
     "baseline",
@@ -119,7 +127,7 @@ def test_watching_writes_when_trials_change_and_ends_with_the_study(
 def test_published_means_have_a_page(run: Command, tmp_path: Path) -> None:
     written = json.loads(run("report --published figure2 --json")[0])
     assert set(written) == FIELDS | {"page", "figures", "tables"}
-    assert (written["verdict"], written["peak_mtd"]) == ("falling", 14.667)
+    assert (written["verdict"], written["peak_mtd"]) == ("falling, start open", 14.667)
     assert written["p_trend"] < 0.05 < written["p_value"]
     assert (tmp_path / "reports" / "figure2" / "index.html").is_file()
     text, _ = run("report --published figure2")

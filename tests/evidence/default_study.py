@@ -1,4 +1,4 @@
-"""How often the default study has the verdict "rising".
+"""How often the default study has each verdict.
 
 The verdict is computed for sets of seeds from recorded runs of the study's configurations
 (`docs/explanation/evidence/default_study_runs.csv`; none of its own seeds is among them): those by
@@ -10,17 +10,19 @@ due to the pairs (`default_study_items.csv`) is that of the study's own runs.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 from sequential import Plan, run_until
 
+from mtdlab.analysis.inference.shapes import Shape
 from mtdlab.analysis.measures import Floats
 from mtdlab.config import read_study
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "docs" / "explanation" / "evidence"
-VERDICTS = ("peaked", "rising", "falling", "flat", "inconclusive")
+VERDICTS: tuple[str, ...] = get_args(Shape)
 
 
 def rows(datasets: int, seed: int = 0) -> pd.DataFrame:

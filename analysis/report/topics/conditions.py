@@ -10,7 +10,7 @@ from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import SCORE, SOURCE, load_curve
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.questions.conditions import ConditionsQuestion, find_conditions
-from mtdlab.analysis.questions.shape import describe_conditions
+from mtdlab.analysis.questions.shape_wording import describe_conditions
 from mtdlab.analysis.questions.wording import PERCENT, describe_items
 from mtdlab.analysis.report.cells import describe_covered, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic

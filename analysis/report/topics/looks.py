@@ -27,7 +27,7 @@ _ENDS = {
     "flat": "The study ended there for futility: the score is flat within the margin.",
     "equivalent": "The study ended there for futility: what may be the best, or is asked about, is "
     "equivalent within the margin.",
-    "max_seeds": "The study ended there without a verdict, at its largest number of seeds.",
+    "max_seeds": "The study ended there undecided, at its largest number of seeds.",
     "no scores": "The study ended there, because there was nothing to compare.",
 }
 

@@ -26,13 +26,16 @@ def test_an_inverted_u_is_found_despite_seed_effects() -> None:
 
 @pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
 def test_a_monotone_score_is_rising_or_falling(sign: int, shape: str) -> None:
-    trials = make_trials(shape=lambda mtd: 40 + 4 * sign * np.log(mtd), noise=0.2)
+    trials = make_trials(shape=lambda mtd: 40 + 12 * sign * np.log(mtd), noise=0.2)
     verdict = compute_verdict(trials, SETTINGS)
     assert verdict.verdict == shape
     assert verdict.peak_mtd == (14.667 if sign > 0 else 5)
     assert verdict.p_trend < 0.05 < verdict.p_value
     assert verdict.peak_interval is None
-    assert ("is excluded" in verdict.sentence) == verdict.peak_excluded
+    assert verdict.peak_excluded
+    # both ends are of known size: 12 times the log of their ratio
+    assert verdict.bounds.above <= 12 * np.log(14.667 / 5) <= verdict.bounds.above + 3
+    assert verdict.bounds.below < 0.5
 
 
 def test_flat_requires_equivalence_of_all_levels() -> None:

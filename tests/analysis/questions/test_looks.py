@@ -51,11 +51,12 @@ PLATEAU, FLAT = [0.0, 4, 6, 6.45, 6.44], [0.0] * 5
         (PEAK, 20.0, False, "inconclusive", "continue"),
         (PEAK, 20.0, True, "inconclusive", "max_seeds"),
         (FLAT, 0.05, False, "flat", "flat"),
-        # the best level is inside and a peak is not excluded: more seeds may find it
-        (SATURATING, 0.5, False, "rising", "continue"),
-        (SATURATING, 0.5, True, "rising", "decided"),
+        # the last level is not shown to be as good as the best: more seeds may find a peak
+        (SATURATING, 0.5, False, "rising, end open", "continue"),
+        (SATURATING, 0.5, True, "rising, end open", "max_seeds"),
+        (RISING, 1.5, False, "rising, end open", "continue"),
         (PLATEAU, 0.05, False, "rising", "decided"),
-        (RISING, 1.5, False, "rising", "decided"),
+        (RISING, 0.3, False, "rising", "decided"),
     ],
 )
 def test_the_decision_of_a_look(
@@ -63,7 +64,7 @@ def test_the_decision_of_a_look(
 ) -> None:
     found = judge(trials_of(effects, 5, sd), alpha=0.02, is_last=is_last)
     assert (found.verdict, found.decision) == (verdict, decision)
-    assert (found.p_value <= 0.02) == (verdict in ("peaked", "rising"))
+    assert (found.p_value <= 0.02) == (verdict.startswith(("peaked", "rising")))
 
 
 def test_the_level_of_a_look_decides() -> None:

@@ -4,8 +4,8 @@ import re
 from dataclasses import replace
 
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.inference.verdict import Lead, Verdict
-from mtdlab.analysis.questions.shape import answer_shape, describe_certainty, write_sentence
+from mtdlab.analysis.inference.verdict import Lead, TrendBounds, Verdict
+from mtdlab.analysis.questions.shape_wording import answer_shape, describe_certainty, write_sentence
 
 BASE = Verdict(
     "inconclusive",
@@ -66,35 +66,60 @@ def test_the_confidence_at_a_look_is_rounded() -> None:
 
 def test_a_trend_states_the_differences_and_what_was_not_tested() -> None:
     rising = replace(BASE, verdict="rising", p_trend=0.012, peak_mtd=208, optimal_range=(208,))
-    assert write_sentence(replace(rising, peak_excluded=True)) == (
+    rising = replace(rising, bounds=TrendBounds(3.5, 0.0, 0.0))
+    assert write_sentence(rising) == (
         "The score rises with MTD, up to 208, the highest tested. "
-        f"{_RISE.replace('MTD 28', 'MTD 208')}p = 0.012 for a trend; {_COUNTS} Statistically "
-        "indistinguishable from the best of 7 levels (95 % confidence): MTD 208. A peak of at "
-        "least 0.5 points inside the range is excluded; MTDs above 208 were not tested."
+        f"{_RISE.replace('MTD 28', 'MTD 208')}MTD 208 is the best level (95 % confidence). p = "
+        f"0.012 for a trend; {_COUNTS} Statistically indistinguishable from the best of 7 levels "
+        "(95 % confidence): MTD 208. MTDs above 208 were not tested."
     )
     falling = write_sentence(replace(rising, verdict="falling", peak_mtd=10, optimal_range=(10,)))
     assert falling.startswith("The score falls with MTD, from 10, the lowest tested. MTD 10, the ")
     assert "less MTD 208, the last level: +4.51 points" in write_sentence(
         replace(BASE, verdict="falling", peak_mtd=10, leads=BASE.leads[:2])
     )
-    assert falling.endswith("is not excluded; MTDs below 10 were not tested.")
+    assert falling.endswith(": MTD 10. MTDs below 10 were not tested.")
 
 
 def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
     """The slope of a curve that rises steeply at its low end is significant beyond its peak."""
     rising = replace(BASE, verdict="rising", p_trend=0.012, optimal_range=(18, 28, 208))
-    assert answer_shape(rising) == (
-        "The score rises overall with MTD; it is best between MTD 18 and 208"
-    )
+    assert answer_shape(rising) == "The score rises with MTD; it is best between MTD 18 and 208"
     assert f"18 and 208. {_RISE}p = 0.012 for a trend; {_COUNTS} Sta" in write_sentence(rising)
-    falling = replace(rising, verdict="falling")
-    assert answer_shape(falling).startswith("The score falls overall with MTD; it is best")
+    assert answer_shape(replace(rising, verdict="rising, lower at the end")) == (
+        "The score rises overall with MTD; it is best between MTD 18 and 208, and lower at the end"
+    )
     assert answer_shape(replace(rising, peak_mtd=208, optimal_range=(208,))) == (
         "The score rises with MTD, up to 208, the highest tested"
+    )
+    falling = replace(rising, verdict="falling, lower at the start", optimal_range=(28, 41))
+    assert answer_shape(falling) == (
+        "The score falls overall with MTD; it is best between MTD 28 and 41, and lower at the start"
     )
     cut = replace(rising, peak_mtd=208, optimal_range=(208,), left_out=(308,))
     assert answer_shape(cut) == "The score rises with MTD, up to 208, the highest within the run"
     assert "MTDs above 208 were not compared." in write_sentence(cut)
+
+
+def test_an_open_end_states_what_is_open() -> None:
+    bounds = TrendBounds(3.5, 1.75, 2.25)
+    rising = replace(BASE, verdict="rising, end open", bounds=bounds, optimal_range=(18, 28, 208))
+    assert answer_shape(rising) == (
+        "The score rises overall with MTD; it is best between MTD 18 and 208, and its end is open"
+    )
+    assert (
+        "MTD 208 is at least 3.50 points above MTD 10, at most 1.75 below the best (95 % "
+        "confidence); any two levels from MTD 18 to 208 differ by at most 2.25; whether the score "
+        "rises on from MTD 18, levels off or falls is open. p = 0.34 for a trend"
+    ) in write_sentence(rising)
+    falling = replace(rising, verdict="falling, start open", optimal_range=(10, 18))
+    assert answer_shape(falling).endswith("it is best between MTD 10 and 18, and its start is open")
+    text = write_sentence(replace(falling, bounds=replace(bounds, above=-1)))
+    assert "MTD 10 is at most 1.75 below the best (95 % confidence); any two levels fr" in text
+    assert "MTD 10 to 18 differ" in text
+    assert "whether the score rises up to MTD 18, is level or falls is open. p" in text
+    decided = write_sentence(replace(rising, verdict="rising"))
+    assert "is open" not in decided
 
 
 def test_a_flat_score_states_its_margin_and_significance_level() -> None:

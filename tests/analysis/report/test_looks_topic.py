@@ -103,7 +103,7 @@ def test_confidence_and_p_are_those_over_all_looks(study: StudyFrames) -> None:
     [
         ("decided", "ended there, because its verdict was decided"),
         ("flat", "ended there for futility"),
-        ("max_seeds", "ended there without a verdict"),
+        ("max_seeds", "ended there undecided"),
         ("no scores", "ended there, because there was nothing to compare"),
     ],
 )

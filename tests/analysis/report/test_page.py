@@ -230,7 +230,7 @@ def test_the_page_of_level_means_is_accessible_and_fits(
     page.set_viewport_size({"width": 320, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == 320
     assert page.locator("h1").inner_text() == (
-        "The score falls overall with MTD; it is best between MTD 5 and 14.7"
+        "The score falls overall with MTD; it is best between MTD 5 and 14.7, and its start is open"
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mtdlab.analysis.data.frames import PROBE_COLUMNS
 from mtdlab.analysis.questions.conditions import find_conditions
-from mtdlab.analysis.questions.shape import describe_conditions
+from mtdlab.analysis.questions.shape_wording import describe_conditions
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions as topic
 from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
