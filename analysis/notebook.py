@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.analysis.data.cells import naming, read_cells
-from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun, Reading, Scale
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun, Direction, Reading, Scale
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.run_tables import build_study
 
@@ -72,6 +72,7 @@ def read_run_table(
     columns: Mapping[str, str] | None = None,
     settings: Sequence[str] = (),
     scale: Scale | None = None,
+    direction: Direction | None = None,
     beyond_run: BeyondRun = BEYOND_RUN,
     name: str = "",
 ) -> Study:
@@ -84,12 +85,15 @@ def read_run_table(
     with the table, row, column and value.
 
     Args:
-        score: the column with the metric, higher is better, with or without a tracker's prefix; by
-            default the column score, Optuna's value, or the only metric of a tracker's table.
+        score: the column with the metric, with or without a tracker's prefix; by default the column
+            score, Optuna's value, or the only metric of a tracker's table.
         columns: mtdlab's name of a column -> the table's, if different: ema_decay -> moco_m.
         settings: the columns that are settings, if other than those found.
         scale: "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
-            x 100. By default they are fractions if all of them lie between -1 and 1.
+            x 100; "own" for any other unit, such as perplexity. By default they are fractions if
+            all of them lie between -1 and 1.
+        direction: "minimize" where lower scores are better; they are negated, and so is the
+            metric's name: -val_loss. Required of a score that is a loss by its name.
         beyond_run: "keep" for a verdict that compares levels of MTD beyond the run too: of which
             more than 10 % of the initial weights remain, or whose K/N exceeds half of the steps. A
             table that has no column steps tells of none.
@@ -97,7 +101,7 @@ def read_run_table(
     """
     source = Path(table) if isinstance(table, str) else table
     with naming(source):
-        reading = Reading(score, columns or {}, settings, scale, beyond_run)
+        reading = Reading(score, columns or {}, settings, scale, direction, beyond_run)
         return Study.of(build_study(read_cells(source), source, reading, name))
 
 

@@ -27,7 +27,7 @@ _MAX_SHOWN = 60
 _NESTED = frozenset({"config", "summary", "metrics"})
 """Columns of which trackers write all values of a run into one cell."""
 _OPTIONS = {
-    r"--(score|scale) (\w+)": r"\1=\2",
+    r"--(score|scale|direction) (\w+)": r"\1=\2",
     r"--column (\w+)=COLUMN": r'columns={"\1": COLUMN}',
     r"--setting COLUMN": "settings=[COLUMN, ...]",
 }
@@ -259,6 +259,8 @@ def choose_scale(scores: pd.Series, stated: Scale | None) -> tuple[float, str]:
     """
     if stated == "percent":
         return 1.0, "Scores are x 100, as stated by --scale."
+    if stated == "own":
+        return 1.0, "Scores have the metric's own unit, as stated by --scale."
     if stated == "fraction":
         return 100.0, "Scores were multiplied by 100: they are fractions, as stated by --scale."
     small, count = int((scores.abs() <= 1).sum()), scores.count()

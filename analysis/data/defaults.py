@@ -58,7 +58,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"
 
 
-Scale = Literal["fraction", "percent"]
+Scale = Literal["fraction", "percent", "own"]
+Direction = Literal["maximize", "minimize"]
+"""Whether higher or lower scores are better, in Optuna's words."""
 TABLE_SUFFIXES = (".csv", ".parquet", ".pq", ".json")
 """Ends of the names of files with runs, where a study's name may stand too."""
 
@@ -74,4 +76,5 @@ class Reading:
     columns: Mapping[str, str] = field(default_factory=dict)
     settings: Sequence[str] = ()
     scale: Scale | None = None
+    direction: Direction | None = None
     beyond_run: BeyondRun = BEYOND_RUN

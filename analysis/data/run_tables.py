@@ -18,11 +18,11 @@ from mtdlab.analysis.data.cells import (
     refuse_first,
 )
 from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
-from mtdlab.analysis.data.defaults import BEYOND_RUN, Reading, Scale
+from mtdlab.analysis.data.defaults import BEYOND_RUN, Direction, Reading, Scale
 from mtdlab.analysis.data.frames import TAKEN_NAMES, TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs
-from mtdlab.analysis.data.tasks import TASK_COLUMNS, is_loss
+from mtdlab.analysis.data.tasks import TASK_COLUMNS, is_loss, negated
 from mtdlab.analysis.measures.trace import COMPONENTS, NOTATION, PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]
@@ -40,10 +40,16 @@ _BOUNDS: Mapping[str, Bounds] = {
     "uniformity": FINITE,
     "mean_cosine": Bounds("it must be from -1 to 1", -1.000001, 1.000001),
 }
-_SCORE = Bounds("a score must be from -100 to 100 (x 100), or from -1 to 1", -100, 100)
+_SCORE = Bounds(
+    "a score must be from -100 to 100 (x 100), or from -1 to 1; one of another unit, such as "
+    "perplexity or milliseconds, is read with --scale own",
+    -100,
+    100,
+)
 _FRACTION = Bounds("with --scale fraction a score must be from -1 to 1", -1, 1)
 _DISTANCE = Bounds("an MTD must be at least 1, or empty for a run without one", 1, 1e300)
-_SCORES = ("score", "score_before", *TASK_COLUMNS)
+_METRIC = ("score", "score_before")
+_SCORES = (*_METRIC, *TASK_COLUMNS)
 _MOST_ROWS = 10
 _TEXTS = ("reason", "reason_code", "queue_slice", "note", "run")
 _STATES = {
@@ -55,17 +61,24 @@ _STATES = {
 }
 
 
-def read_trials(table: RunTable, scale: Scale | None) -> tuple[pd.DataFrame, str]:
-    """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence."""
+def read_trials(
+    table: RunTable, scale: Scale | None, direction: Direction = "maximize"
+) -> tuple[pd.DataFrame, str]:
+    """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence.
+
+    Scores of which lower is better have the opposite sign.
+    """
     cells, named = table.cells, table.named
     if "run_id" in cells:
         again = cells["run_id"].duplicated() & ~is_missing_cell(cells["run_id"])
         refuse_first(again, cells, ["run_id"], "a run has one row; keep its last one")
     columns = {"number": _number_runs(cells), **table.numbers(_BOUNDS)}
-    bounds = _FRACTION if scale == "fraction" else _SCORE
+    bounds = {"fraction": _FRACTION, "own": FINITE}.get(scale or "", _SCORE)
     scores = table.numbers(dict.fromkeys(_SCORES, bounds), infinite=True)
     factor, rule = choose_scale(scores["score"], scale)
     columns |= {name: values * factor for name, values in scores.items()}
+    if direction == "minimize":
+        columns |= {name: -columns[name] for name in _METRIC if name in columns}
     columns["mtd"] = _read_distance(table, columns)
     columns |= {name: cells[named[name]] for name in _TEXTS if name in named}
     columns["state"] = _read_states(table, columns["score"])
@@ -171,7 +184,8 @@ def build_study(
 ) -> StudyFrames:
     """The study of a table of runs; see `mtdlab.analysis.read_run_table`."""
     table = find_columns(cells, reading)
-    trials, rule = read_trials(table, reading.scale)
+    direction = _find_direction(table, reading)
+    trials, rule = read_trials(table, reading.scale, direction)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
     rows = trials.drop_duplicates([*names, "mtd"])
     # runs of equal settings differ in their MTD: the table does not have all its parts
@@ -183,12 +197,12 @@ def build_study(
     path = source if isinstance(source, Path) else None
     return StudyFrames(
         name=name or (folder_name(path) if path else "runs"),
-        metric=table.metric,
+        metric=table.metric if direction == "maximize" else negated(table.metric),
         planned=len(trials),
         trials=trials.drop(columns=tasks),
         scores=scores.astype({"task": "str", "score": "float64"}),
         sampler="not recorded",
-        table=_describe(table, source, rule, trials, names),
+        table=_describe(table, source, (direction, rule), trials, names),
         environment=pd.DataFrame({"number": trials["number"], **environment}),
         settings={name: RecordedSetting(name, *NOTATION.get(name, ())) for name in names},
         invocation=_invocation(path, reading) if path else NO_INVOCATION,
@@ -198,6 +212,16 @@ def build_study(
     )
 
 
+def _find_direction(table: RunTable, reading: Reading) -> Direction:
+    """The direction that was stated, or maximize; TableError for a loss without one."""
+    if reading.direction is None and is_loss(table.metric):
+        raise TableError(
+            f"column {table.named['score']!r}: lower is better of a score with this name; state "
+            "--direction minimize, or --direction maximize if higher is better here"
+        )
+    return reading.direction or "maximize"
+
+
 def _invocation(path: Path, reading: Reading) -> Invocation:
     options = {
         "table": (str(path),),
@@ -205,6 +229,7 @@ def _invocation(path: Path, reading: Reading) -> Invocation:
         "column": tuple("=".join(pair) for pair in reading.columns.items()),
         "setting": tuple(reading.settings),
         "scale": (reading.scale,) if reading.scale else (),
+        "direction": (reading.direction,) if reading.direction else (),
         "beyond-run": () if reading.beyond_run == BEYOND_RUN else (reading.beyond_run,),
     }
     return Invocation("report", options={name: value for name, value in options.items() if value})
@@ -231,7 +256,7 @@ def _describe_setting(name: str, column: str) -> str:
 def _describe(
     table: RunTable,
     source: Path | pd.DataFrame,
-    rule: str,
+    rules: tuple[Direction, str],
     trials: pd.DataFrame,
     names: Sequence[str],
 ) -> dict[str, str]:
@@ -246,7 +271,10 @@ def _describe(
             distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"
     states = ", ".join(f"{n:,} {name}" for name, n in trials["state"].value_counts().items())
     given, score = _given_numbers(table.cells), table.named["score"]
-    better = "higher is better" + "; if it is a loss, negate it" * is_loss(score)
+    direction, rule = rules
+    better = "higher is better"
+    if direction == "minimize":
+        better = f"lower is better; scores are shown as {negated(table.metric)}, negated"
     is_numbered = len(given) > 0 and given.eq(trials["number"]).all()
     others = [name for name in table.others if not (is_numbered and name == "number")]
     facts = {

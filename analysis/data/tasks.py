@@ -32,7 +32,9 @@ _AVERAGES = {
 }
 _STS_B = re.compile(r"sts[-_ ]?b", re.IGNORECASE)
 _LOSS = re.compile(
-    r"(^|[^a-z])(loss|(cross_)?entropy|(squared_|absolute_)?error|perplexity|ppl|nll|r?mse|mae|[wc]er)$"
+    r"(^|[^a-z])((log_?)?loss|(cross_)?entropy|((squared|absolute)_)?error|(error|err)_rate|[wce]er"
+    r"|perplexity|ppl|nll|r?mse|rmsle|s?mape|mae|bp[bcdw]|bits_per_[a-z]+|(simple_)?regret"
+    r"|brier(_score)?|fid)$"
 )
 _NEGATED = re.compile(r"(^|[^a-z])(neg|negative|negated|minus|inverse|inv)([^a-z]|$)|^-")
 
@@ -41,6 +43,11 @@ def is_loss(score: str) -> bool:
     """Whether a score is by its name one of which lower is better, and that is not negated."""
     name = score.lower()
     return _LOSS.search(name) is not None and _NEGATED.search(name) is None
+
+
+def negated(score: str) -> str:
+    """The name of a score with the opposite sign, by which it is known where lower is better."""
+    return score.removeprefix("-") if score.startswith("-") else f"-{score}"
 
 
 def is_own(score: str) -> bool:

@@ -79,6 +79,7 @@ def decide(
     score: opt.Score = "",
     column: opt.Column = None,
     scale: opt.ScoreScale = None,
+    direction: opt.ScoreDirection = None,
     storage: opt.Storage = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -96,14 +97,14 @@ def decide(
     from mtdlab.store.frames import load_frames
 
     is_file, columns = source.endswith(TABLE_SUFFIXES), parse_columns(column or [])
-    if not is_file and (score or columns or scale):
+    if not is_file and (score or columns or scale or direction):
         raise MtdlabError(
-            f"--score, --column and --scale describe a file; {source!r} is the name of a study, "
-            "since it ends neither in .csv nor in .parquet or .json"
+            f"--score, --column, --scale and --direction describe a file; {source!r} is the name "
+            "of a study, since it ends neither in .csv nor in .parquet or .json"
         )
     try:
         study = (
-            open_table(Path(source), Reading(score, columns, scale=scale))
+            open_table(Path(source), Reading(score, columns, scale=scale, direction=direction))
             if is_file
             else load_frames(source, storage, curves=False)
         )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER, Scale
+from mtdlab.analysis.data.defaults import MODELS_FOLDER, Direction, Scale
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError
@@ -114,8 +114,8 @@ Score = Annotated[
     str,
     typer.Option(
         metavar="COLUMN",
-        help="Of a table: the column with the score, higher is better. Default: score, Optuna's "
-        "value, or the only metric of a tracker's table.",
+        help="Of a table: the column with the score. Default: score, Optuna's value, or the only "
+        "metric of a tracker's table.",
     ),
 ]
 Column = Annotated[
@@ -128,8 +128,15 @@ Column = Annotated[
 ScoreScale = Annotated[
     Scale | None,
     typer.Option(
-        help="Of a table: whether scores are from -1 to 1, or x 100. Default: fraction if all lie "
-        "between -1 and 1."
+        help="Of a table: whether scores are from -1 to 1, x 100, or in a unit of their own. "
+        "Default: fraction if all lie between -1 and 1, else percent."
+    ),
+]
+ScoreDirection = Annotated[
+    Direction | None,
+    typer.Option(
+        help="Of a table: whether higher or lower scores are better; lower ones are negated. "
+        "Default: maximize; required of a score that is a loss by its name."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]

@@ -70,6 +70,7 @@ def report(
         ),
     ] = None,
     scale: opt.ScoreScale = None,
+    direction: opt.ScoreDirection = None,
     beyond_run: Annotated[
         BeyondRun,
         typer.Option(
@@ -116,7 +117,8 @@ def report(
     means (--published).
     """
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
-    reading = Reading(score, parse_columns(column or []), tuple(setting or []), scale, beyond_run)
+    columns, settings = parse_columns(column or []), tuple(setting or [])
+    reading = Reading(score, columns, settings, scale, direction, beyond_run)
     source = PageSource(studies, storage, table, reading, from_ or [], published, references)
     source.check()
     if (watch or references) and not studies:
@@ -181,8 +183,8 @@ class PageSource:
             )
         if self.table is None and self.reading != Reading():
             raise MtdlabError(
-                "--score, --column, --setting, --scale and --beyond-run describe a table; use them "
-                "with --table"
+                "--score, --column, --setting, --scale, --direction and --beyond-run describe a "
+                "table; use them with --table"
             )
 
     def read(self, name: str | None) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":

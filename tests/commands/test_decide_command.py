@@ -62,6 +62,19 @@ def test_a_session_says_what_its_bounds_hold_for(table: Path, command: Command) 
     assert "Left out: 1 seed with which one of the two has no score (3)." in text
 
 
+def test_a_loss_is_kept_where_it_is_lower(table: Path, command: Command) -> None:
+    rows = [line.split(",") for line in table.read_text().split()[1:]]
+    losses = [f"{seed},{rate},{100 - float(score)}" for seed, rate, _, score in rows]
+    table.write_text("\n".join(("seed,rate,val_loss", *losses)) + "\n")
+    done = command(f"{PAIR} rate=0.2 --score val_loss", 2)
+    assert "lower is better of a score with this name; state --direction" in done.stderr
+    line = f"{PAIR} rate=0.2 --score val_loss --json --direction"
+    found = json.loads(command(f"{line} minimize", 0).stdout)
+    assert (found["answer"], found["metric"]) == ("keep", "-val_loss")
+    assert found["difference"]["mean"] == pytest.approx(2.0, abs=0.1)
+    assert json.loads(command(f"{line} maximize", 10).stdout)["answer"] == "drop"
+
+
 def test_failures_of_the_candidate_alone_have_an_exit_code(table: Path, command: Command) -> None:
     rows = [re.sub(r"^(2|3),0.2,10,.*", r"\1,0.2,10,", row) for row in table.read_text().split()]
     table.write_text("\n".join(rows) + "\n")
@@ -84,7 +97,10 @@ def test_failures_of_the_candidate_alone_have_an_exit_code(table: Path, command:
         (f"{PAIR} rate=0.2 --session runs.csv", "session runs.csv is damaged, or is no session"),
         ("decide runs.csv --candidate rate=0.2", "study runs has no baseline of its own"),
         ("decide none.csv --candidate rate=0.2", "none.csv: no such file"),
-        ("decide study --score x --candidate rate=0.2", "--score, --column and --scale describe"),
+        (
+            "decide study --score x --candidate rate=0.2",
+            "--score, --column, --scale and --direction describe",
+        ),
         (
             "decide means.csv --candidate rate=0.2",
             "means.csv has level means; the runs of single seeds are needed",

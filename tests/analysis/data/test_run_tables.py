@@ -14,6 +14,7 @@ from mtdlab.analysis.data.cells import TableError
 from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.frames import TAKEN_NAMES
 from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.data.tasks import is_loss
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.level_means import LevelMeans
 from mtdlab.analysis.notebook import open_table
@@ -139,10 +140,41 @@ def test_columns_of_other_names_are_stated(small: Path) -> None:
     assert study.trials["mtd"].round(3).tolist() == [12, 14.667] * 2
     assert study.facts["score"].startswith("column dev/sts, higher is better.")
     small.write_text(text.replace("score", "dev/loss"))
-    facts = read_run_table(small, score="dev/loss", columns={"seed": "Random Seed"}).facts
-    assert facts["score"].startswith(
-        "column dev/loss, higher is better; if it is a loss, negate it."
+    columns = {"seed": "Random Seed"}
+    with pytest.raises(
+        TableError, match=r"column 'dev/loss': lower is better .* --direction minim"
+    ):
+        read_run_table(small, score="dev/loss", columns=columns)
+    lower = read_run_table(small, score="dev/loss", columns=columns, direction="minimize")
+    higher = read_run_table(small, score="dev/loss", columns=columns, direction="maximize")
+    assert (lower.metric, higher.metric) == ("-dev/loss", "dev/loss")
+    assert lower.trials["score"].tolist() == (-higher.trials["score"]).tolist()
+    assert lower.facts["score"].startswith(
+        "column dev/loss, lower is better; scores are shown as -dev/loss, negated."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "lower_is_better"),
+    [
+        *((name, True) for name in ("val_loss", "val_bpb", "test_error_rate", "dev/nll", "regret")),
+        *((name, True) for name in ("logloss", "train.perplexity", "bits_per_byte", "WER", "RMSE")),
+        *((name, False) for name in ("-val_bpb", "neg_log_loss", "lossless", "accuracy", "offer")),
+        *((name, False) for name in ("per", "score", "paper", "super", "regretless")),
+    ],
+)
+def test_names_of_losses(name: str, lower_is_better: bool) -> None:
+    assert is_loss(name) == lower_is_better
+
+
+def test_scores_of_another_unit(small: Path) -> None:
+    frame = pd.read_csv(small)
+    frame = frame.assign(perplexity=400 + frame.pop("score"))
+    with pytest.raises(TableError, match="such as perplexity or milliseconds, is read with scale"):
+        read_run_table(frame, score="perplexity", direction="minimize")
+    study = read_run_table(frame, score="perplexity", direction="minimize", scale="own")
+    assert study.trials["score"].tolist() == pytest.approx([-431.5, -432.5, -430.5, -433])
+    assert "have the metric's own unit" in study.facts["score"]
 
 
 def make_frame() -> pd.DataFrame:
