@@ -17,6 +17,7 @@ from mtdlab.analysis.data.runs import (
     free_settings,
     has_mtd,
     name_levels,
+    traced_runs,
 )
 from mtdlab.analysis.data.tasks import is_loss
 from mtdlab.analysis.inference.best import number_configurations
@@ -77,7 +78,10 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
         (
             _warn_of_collapses(context.collapsed),
             *_warn_of_choices(context),
-            " ".join(describe_lengths(list_rows(context.traced), context.study.beyond_run)),
+            # of every method, not of the one whose curve is drawn
+            " ".join(
+                describe_lengths(list_rows(traced_runs(context.trials)), context.study.beyond_run)
+            ),
             _warn_of_short_training(context.trials),
             warn_of_environment(context.study.environment, context.traced),
         ),

@@ -202,6 +202,20 @@ def test_a_level_beyond_the_run_is_warned_of_and_not_counted_as_missing() -> Non
     assert "excluded" not in " ".join(list_warnings(StudyContext(study)))
 
 
+def test_a_level_beyond_the_run_is_warned_of_for_every_method() -> None:
+    """ESimCSE's level is as far beyond the run as Contriever's, whose curve may not be drawn."""
+    own = make_trials(decays=(0.9,), times=(8,)).assign(steps=320, method="mocose")
+    others = [
+        make_trials(decays=(decay,), times=(times,)).assign(steps=320, method=method)
+        for decay, times, method in ((0.995, 2, "esimcse"), (0.9995, 64, "contriever"))
+    ]
+    trials = pd.concat([own, *others], ignore_index=True)
+    study = build_study(trials.assign(number=np.arange(len(trials))))
+    [text] = [text for text in list_warnings(StudyContext(study)) if "eyond the run" in text]
+    assert "MTD 202 (η 0.995): 20 % of the momentum encoder's initial weights remain" in text
+    assert "MTD 2064 (η 0.9995): 85 % of the momentum encoder's initial weights remain" in text
+
+
 def test_runs_that_computed_differently_are_named_with_their_levels() -> None:
     trials = make_trials()
     environment = trials[["number"]].assign(
