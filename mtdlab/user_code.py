@@ -69,7 +69,13 @@ def execute(spec: str, option: str) -> ModuleType:
         module = importlib.util.module_from_spec(module_spec)
         # dataclasses and pydantic look up the module of a class in sys.modules
         sys.modules.setdefault(path.stem, module)
-        module_spec.loader.exec_module(module)
+        try:
+            module_spec.loader.exec_module(module)
+        except BaseException:
+            # what failed would be found as if it were whole
+            if sys.modules.get(path.stem) is module:
+                del sys.modules[path.stem]
+            raise
         return module
     except KeyboardInterrupt:
         raise

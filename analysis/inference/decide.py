@@ -150,7 +150,7 @@ def decide(
     terms = f"study {study.name}, score {study.metric}, margin {margin}, alpha {study.alpha}"
     terms += "" if failed_score is None else f", score of failed runs {failed_score:g}"
     unkept = nullcontext(list[SessionComparison]())
-    with open_session(Path(session), terms) if session else unkept as kept:
+    with open_session(Path(session), terms, study.alpha) if session else unkept as kept:
         comparison = find_comparison(kept, terms, *names, study.alpha)
         comparison.look(dict(zip(differences.index.tolist(), differences.tolist(), strict=True)))
         looks = _find_looks(study, comparison if session else None)
@@ -271,7 +271,8 @@ def _count_more(values: Floats, interval: Estimate, margin: float, looks: _Looks
     if looks.planned:
         return next((seeds - count for seeds in looks.planned[len(looks.past) :]), None)
     if math.isnan(interval.low):
-        return 1
+        # seeds that differ by the same again give no interval either
+        return None
     error = (interval.low - mean) / special.stdtrit(count - 1, looks.nominal()[0])
     of_items = max(error**2 - deviation**2 / count, 0.0)
 
@@ -395,16 +396,30 @@ def find_comparison(
     return session[-1]
 
 
+def _follows(session: list[SessionComparison], terms: str, alpha: float) -> bool:
+    """Whether the levels of a session are those that `find_comparison` gave, one after another."""
+    again: list[SessionComparison] = []
+    for place, known in enumerate(session):
+        found = find_comparison(again, terms, known.baseline, known.candidate, alpha)
+        found.kept_at = known.kept_at
+        has_place = len(again) == place + 1 and place < (known.kept_at or len(session))
+        if not has_place or not math.isclose(found.level, known.level, rel_tol=1e-9):
+            return False
+    return all((known.kept_at or 0) <= len(session) for known in session)
+
+
 _FORMAT = TypeAdapter(Annotated[list[SessionComparison], Field(min_length=1)])
 
 
 @contextmanager
-def open_session(file: Path, terms: str) -> Iterator[list[SessionComparison]]:
+def open_session(file: Path, terms: str, alpha: float) -> Iterator[list[SessionComparison]]:
     """The session in a file, or a new one; it is written when the block ends without an error.
 
-    Other processes wait; the file is replaced by a whole one. Raises ValueError for a damaged file
-    or one of other terms, OSError where it cannot be read or written.
+    Other processes wait, also those that reach it through another link; the file is replaced by a
+    whole one. Raises ValueError for a damaged or edited file or one of other terms, OSError where
+    it cannot be read or written.
     """
+    file = Path(os.path.realpath(file))
     with file.with_name(f".{file.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         session: list[SessionComparison] = []
@@ -417,6 +432,11 @@ def open_session(file: Path, terms: str) -> Iterator[list[SessionComparison]]:
                 ) from None
         if session and (was := session[0].terms) != terms:
             raise ValueError(f"session {file} is of {was}, not {terms}; give another file")
+        if not _follows(session, terms, alpha):
+            raise ValueError(
+                f"session {file} was edited: its candidates do not have the parts of the error "
+                "that follow from their order and from what was kept; move it away to begin anew"
+            )
         yield session
         unfinished = file.with_name(f".{file.name}.partial")
         with unfinished.open("wb", buffering=0) as stream:

@@ -43,7 +43,7 @@ from mtdlab.config.search import (
     read_strata,
 )
 from mtdlab.config.source import OF_PROGRAM, KeyPath, Source, SpecError, parse, read
-from mtdlab.config.study import StudySpec, default_looks
+from mtdlab.config.study import StudySpec, default_looks, first_fresh_seed
 from mtdlab.config.study_file import StudyFile, check_section, top_level, unknown_key
 from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError, nearest
@@ -271,7 +271,7 @@ def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance 
 def _read_nuisance_seeds(source: Source, given: Any, seeds: Sequence[int]) -> tuple[int, ...]:
     """The seeds of the choice; by default two from the next multiple of 1,000 on."""
     if given is None:
-        first = 1000 * (max(seeds) // 1000 + 1)
+        first = first_fresh_seed(seeds)
         return tuple(range(first, first + 2))
     path = (NUISANCE, SEEDS)
     if not isinstance(given, list) or not given or any(type(seed) is not int for seed in given):

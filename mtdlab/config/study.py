@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -53,6 +53,11 @@ def default_looks(max_seeds: int) -> tuple[int, ...]:
     return tuple(
         sorted({max(least, math.ceil(share * max_seeds - 1e-9)) for share in (0.3, 0.5, 0.7, 1)})
     )
+
+
+def first_fresh_seed(seeds: Iterable[int]) -> int:
+    """The next multiple of 1,000 above all seeds, from which fresh ones begin."""
+    return 1000 * (max(seeds) // 1000 + 1)
 
 
 SEARCHED = "searched"

@@ -15,6 +15,7 @@ from mtdlab.analysis.questions.study import find_main
 from mtdlab.analysis.statistics.contrasts import Contrast, compare_trials
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
+from mtdlab.config.study import first_fresh_seed
 from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
 from mtdlab.settings import RunSettings
@@ -104,8 +105,7 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
         chosen = ({name: settings[name] for name in varied} for settings in (first, second))
         kind, names = "configuration", [_name(each, frames) for each in chosen]
     what = f"its best {kind}, {names[0]}, against its runner-up, {names[1]}."
-    largest = max(seed for _, seed in read_states(url, frames.name))
-    start = 1000 * (largest // 1000 + 1)
+    start = first_fresh_seed(seed for _, seed in read_states(url, frames.name))
     values = {
         "study": f"{frames.name}{CONFIRMATION_SUFFIX}",
         "description": f"Confirmation of study {frames.name} with fresh seeds: {what}",

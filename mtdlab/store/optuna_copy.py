@@ -167,6 +167,9 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
     if not rows or (study_id := find_copy(session, study.name)) is None:
         return
     ids = _write_states(session, study_id, rows)
+    for part in _OF_TRIAL:
+        # left of trials that were deleted by hand, whose ids SQLite gives again
+        session.execute(delete(part).where(part.c.trial_id.in_(ids.values())))
     evaluations = _evaluations(session, rows)
     ranking = _values(session, study, rows, evaluations)
     scores = _scores(session, rows)

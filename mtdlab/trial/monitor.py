@@ -31,6 +31,7 @@ class Watch:
         self.run, self.step = run, 0
         self._is_pruned = run.study.spec.pruner != "none" and run.claim.role == SEARCH
         self.reported = dict(run.claim.reports)
+        self._has_deaths = bool(run.claim.deaths)
 
     def passed(self, step: int, phase: str) -> None:
         """Record that `step` steps have passed and that `phase` begins. Raises ClaimLost."""
@@ -49,6 +50,12 @@ class Watch:
         self.reported[step] = score
         if self._is_pruned and self.run.study.optuna.report(self.run.claim, step, score):
             raise optuna.TrialPruned
+
+    def reset_deaths(self) -> None:
+        """Count deaths anew, once: the trial has come further than the processes that died."""
+        if self._has_deaths:
+            self.run.study.store.reset_deaths(self.run.claim)
+            self._has_deaths = False
 
     def arrays(self, steps: str, scores: str) -> dict[str, Any]:
         """The reports as arrays (P,) by these names, for P of them: the steps, and the scores."""
@@ -81,5 +88,5 @@ class TrialMonitor(Watch):
         # not into the folder of another worker, which may have claimed the trial since
         self.run.heartbeat.beat()
         self.run.heartbeat.check()
-        if self.checkpoints.save() and self.run.claim.deaths:
-            self.run.study.store.reset_deaths(self.run.claim)
+        if self.checkpoints.save():
+            self.reset_deaths()

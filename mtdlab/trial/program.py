@@ -115,7 +115,6 @@ class Reports(Watch):
                     if line.endswith("\n"):
                         self.reported[int(step)] = float(score)
         self.furthest = max(self.reported, default=0)
-        self._has_deaths = bool(run.claim.deaths)
         self._before, self._start = 0.0, time.perf_counter()
         # missing, or not written to its end
         with suppress(OSError, ValueError):
@@ -139,10 +138,8 @@ class Reports(Watch):
             with suppress(OSError), self._file.open("a", encoding="utf-8") as lines:
                 lines.write(f"{self.step} {number!r}\n")
         self.evaluated(self.step, number)
-        if self._has_deaths and self.step > self.furthest:
-            # it has come further than the processes that died
-            self.run.study.store.reset_deaths(self.run.claim)
-            self._has_deaths = False
+        if self.step > self.furthest:
+            self.reset_deaths()
         if self.run.stop.requested():
             raise Interrupted
 

@@ -217,3 +217,10 @@ def test_the_commands_list_an_imported_method(tmp_path: Path) -> None:
         "description": "factor of the loss",
     }
     assert "factor" in run("schema", "--import", "toy_listed")[1]
+
+
+def test_a_module_whose_import_failed_is_not_found_as_if_it_were_whole(tmp_path: Path) -> None:
+    (file := tmp_path / "broken_in_half.py").write_text("first = 1\nraise ValueError('half')\n")
+    with pytest.raises(MtdlabError, match="half"):
+        user_code.execute(str(file), "--import broken_in_half.py")
+    assert "broken_in_half" not in sys.modules

@@ -130,3 +130,14 @@ def test_a_copy_that_is_minimised_is_not_written_to(tmp_path: Path) -> None:
     optuna.delete_study(study_name="stubs", storage=f"sqlite:///{study.database}")
     study.run()
     assert disagreements(study) == []
+
+
+def test_trials_that_were_deleted_by_hand_are_written_again(tmp_path: Path) -> None:
+    """Their parameters and values are left, under ids that SQLite gives again."""
+    study = make(tmp_path)
+    study.run()
+    with closing(sqlite3.connect(study.database)) as connection, connection:
+        connection.execute("DELETE FROM trials")
+    study.run()
+    study.assert_complete()
+    assert disagreements(study) == []

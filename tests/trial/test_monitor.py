@@ -28,6 +28,7 @@ class Recorder:
         self.owned = True
         self.locked = 0
         self.twice = threading.Event()
+        self.reset_deaths = Mock()
 
     def heartbeat(self, _claim: object, step: int, _phase: str) -> bool:
         if self.locked:
@@ -45,7 +46,9 @@ def watch() -> tuple[TrialMonitor, Recorder, Mock]:
     checkpoints.due.side_effect = [False, True] * 5
     checkpoints.save.return_value = False
     study: Any = SimpleNamespace(store=store, owner={}, spec=SimpleNamespace(pruner="none"))
-    run = TrialRun(study, Mock(reports={}), StopRequest(), Heartbeat(cast(Any, store), Mock()))
+    run = TrialRun(
+        study, Mock(reports={}, deaths=1), StopRequest(), Heartbeat(cast(Any, store), Mock())
+    )
     settings = make_settings(steps=10, evaluate_every=5)
     return TrialMonitor(run, settings, checkpoints), store, checkpoints
 
@@ -72,6 +75,14 @@ def test_a_checkpoint_is_saved_when_it_is_due_and_before_a_stop() -> None:
     with pytest.raises(Interrupted, match=r"^$"):
         monitor(4, None)
     assert checkpoints.save.call_count == 2
+
+
+def test_deaths_are_counted_anew_once_and_not_with_every_checkpoint() -> None:
+    monitor, store, checkpoints = watch()
+    checkpoints.save.return_value = True
+    for step in range(1, 9):
+        monitor(step, None)
+    assert (checkpoints.save.call_count, store.reset_deaths.call_count) == (4, 1)
 
 
 def test_a_trial_that_another_worker_has_is_left_without_a_checkpoint() -> None:

@@ -145,7 +145,7 @@ def test_only_common_seeds_are_compared() -> None:
 def test_differences_without_scatter_decide_nothing() -> None:
     """Coarse scores are often equal with two or three seeds: their interval would have no width."""
     found = decide(pair_of([0.5, 0.5, 0.5]), "c1", baseline="c0")
-    assert (found.answer, found.more_seeds) == ("more seeds", 1)
+    assert (found.answer, found.more_seeds) == ("more seeds", None)
     assert math.isnan(found.difference.low)
 
 
@@ -378,6 +378,38 @@ class TestSession:
         with pytest.raises(ValueError, match=message):
             ask(path, self.scores, 5)
         assert path.read_text() == changed
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda session: session[1] | {"level": 0.999},
+            lambda session: session[1] | {"level": 1e300},
+            lambda session: session[1] | {"kept_at": 9},
+            lambda session: session[0],
+        ],
+        ids=["level", "no level", "kept later", "doubled"],
+    )
+    def test_levels_follow_from_the_order_of_the_candidates(
+        self, tmp_path: Path, change: Any
+    ) -> None:
+        path = tmp_path / "s.json"
+        for candidate in ("c1", "c2"):
+            ask(path, self.scores, 4, candidate)
+        session = json.loads(path.read_text())
+        path.write_text(json.dumps([session[0], change(session)]))
+        with pytest.raises(ValueError, match="was edited: its candidates do not have the parts"):
+            ask(path, self.scores, 4, "c2")
+        path.write_text(json.dumps(session[::-1]))
+        with pytest.raises(ValueError, match="was edited"):
+            ask(path, self.scores, 4, "c2")
+
+    def test_one_file_through_two_links_is_one_session(self, tmp_path: Path) -> None:
+        path, links = tmp_path / "s.json", [tmp_path / "one.json", tmp_path / "two.json"]
+        for link, candidate in zip(links, ("c1", "c2"), strict=True):
+            link.symlink_to(path.name)
+            found = ask(link, self.scores, 4, candidate)
+        assert found.candidates == 2
+        assert all(link.is_symlink() for link in links)
 
     def test_a_file_that_cannot_be_written(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
