@@ -348,14 +348,17 @@ def compare_columns(
     """The columns of an (S, C) table, which have no order, less the column `reference`.
 
     `compare_with` of each column, (C, 3); NaN where a column shares too few seeds with the others
-    (`connected_table`). `items` are as for `shape_tests`.
+    (`connected_table`). `items` are as for `shape_tests`. The columns are compared in an order of
+    their own, since simulated critical values depend on it: one difference has one interval.
     """
     differences = np.full((scores.shape[1], 3), np.nan)
-    seeds, columns = connected_table(scores)
-    if not columns.any() or not columns[reference]:
+    seeds, connected = connected_table(scores)
+    if not connected.any() or not connected[reference]:
         return differences
+    columns = np.lexsort(scores)
+    columns = columns[connected[columns]]
     table = scores[np.ix_(seeds, columns)]
     tests = shape_tests(table, items=None if items is None else items[np.ix_(columns, columns)])
-    reference = int(columns[:reference].sum())
+    reference = int((columns == reference).argmax())
     differences[columns] = tests.compare_with(tests.fit(table), reference, alpha)
     return differences

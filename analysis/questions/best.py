@@ -174,7 +174,7 @@ class BestQuestion(Question):
             number = int(self.choose_candidates()[0]["number"])
         answer = self._contest(number)
         if not self.is_of_methods:
-            found = self.results.effects
+            found = None if self.results.asks_differences else self.results.effects
             certainty = join_sentences(answer.certainty, describe_effect(found) if found else "")
             return replace(answer, certainty=certainty)
         if not (budget := describe_budget(self.results.study)):
@@ -280,9 +280,11 @@ class BestQuestion(Question):
     def describe(self) -> tuple[str, ...]:
         if len(self.table) < 2:
             return ()
+        if self.basis.explores:
+            return self.describe_rows()
         if self.is_of_methods:
             return self._describe_methods()
-        found = self.results.effects
+        found = None if self.results.asks_differences else self.results.effects
         return (*self.describe_rows(), *(describe_effects(found) if found else ()))
 
     def describe_rows(self) -> tuple[str, str]:

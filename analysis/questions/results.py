@@ -38,11 +38,14 @@ class Basis:
         alpha: the significance level of its tests.
         over_looks: what holds over all looks; None for a question that is judged once.
         numbers: the trials that are used; None: all.
+        explores: whether it is that of a question beside a main one whose differences have the
+            error rate: its own are stated without intervals.
     """
 
     alpha: float
     over_looks: OverLooks | None = None
     numbers: frozenset[int] | None = None
+    explores: bool = False
 
     @property
     def level(self) -> float:
@@ -155,6 +158,12 @@ class StudyResults:
     def against_baseline(self) -> AgainstBaseline | None:
         """The comparison with the baseline; None where no trial of one has a score."""
         return compare_with_baseline(self.study)
+
+    @property
+    def asks_differences(self) -> bool:
+        """Whether a declared question is about effects of settings, and states their intervals."""
+        asked = [question.kind for plan in self.study.plans[-1:] for question in plan.questions]
+        return bool({"contrast", "effect", "interaction"} & {*asked})
 
     def describe_scope(self, judged: Judgement, *, is_paired: bool) -> str:
         """What an answer covers, without a full stop: seeds, and evaluation items."""

@@ -74,6 +74,8 @@ class ShapeQuestion(Question):
         verdict = judge_levels(
             self.scores, level=basis.level, margin=margin, over_looks=basis.over_looks
         )
+        if basis.explores:
+            verdict = replace(verdict, leads=())
         return state_shape(verdict, self.scores.runs)
 
     @property

@@ -17,7 +17,7 @@ from mtdlab.analysis.questions.best import BestQuestion
 from mtdlab.analysis.questions.effect import describe_interactions
 from mtdlab.analysis.questions.next_steps import step
 from mtdlab.analysis.questions.results import Basis, StudyResults
-from mtdlab.analysis.questions.shape import ShapeQuestion
+from mtdlab.analysis.questions.shape import QuestionOverShape, ShapeQuestion
 from mtdlab.analysis.questions.sufficiency import SufficiencyQuestion
 from mtdlab.analysis.questions.wording import describe_interval, describe_recorded, join_sentences
 from mtdlab.analysis.statistics.configurations import estimate_configuration
@@ -102,6 +102,7 @@ def find_shape(results: StudyResults) -> ShapeQuestion:
         return main
     # looks are about the main question; where that is on MTD too, about the same trials
     basis = results.basis if main.is_over_mtd else Basis(results.study.alpha)
+    basis = replace(basis, explores=not isinstance(main, QuestionOverShape))
     return ShapeQuestion(results, Declared("shape", (MTD,)), basis)
 
 
@@ -110,7 +111,8 @@ def find_best(results: StudyResults) -> BestQuestion:
     main = results.once(find_main)
     if isinstance(main, BestQuestion):
         return main
-    return BestQuestion(results, Declared("best", (ANY,)), results.basis)
+    basis = replace(results.basis, explores=True)
+    return BestQuestion(results, Declared("best", (ANY,)), basis)
 
 
 def find_answer(results: StudyResults) -> Answer:

@@ -105,16 +105,19 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
 
 
 def _describe_score(context: StudyContext, number: int) -> str:
-    """The mean score of a configuration, and by which scores it was chosen."""
-    study = context.study
-    mean = estimate_configuration(context.trials, study.settings, number, study.items)
-    return f"{_state_mean(context, mean)} {_describe_choice(context, number)}".rstrip()
+    """The mean score of a configuration, and by which scores it was chosen.
+
+    A mean that chose its configuration has no interval: that of one mean would be too high.
+    """
+    choice, settings = _describe_choice(context, number), context.study.settings
+    mean = estimate_configuration(context.trials, settings, number, context.study.items)
+    return f"{_state_mean(context, mean, has_interval=not choice)} {choice}".rstrip()
 
 
-def _state_mean(context: StudyContext, mean: Mean) -> str:
-    covered = "one seed"
-    if interval := describe_interval(mean.estimate, LEVEL):
-        covered = f"{interval}, {mean.seeds} seeds{describe_items(mean.items)}"
+def _state_mean(context: StudyContext, mean: Mean, *, has_interval: bool = True) -> str:
+    covered = format_count(mean.seeds, "seed")
+    if has_interval and (interval := describe_interval(mean.estimate, LEVEL)):
+        covered = f"{interval}, {covered}{describe_items(mean.items)}"
     return f"Mean {clean(context.study.metric, most=40)} {mean.estimate.mean:.2f} ({covered})."
 
 
@@ -124,7 +127,7 @@ def _describe_choice(context: StudyContext, number: int) -> str:
     varied = varied_settings(runs, study.settings)
     if not varied or runs["seed"].nunique() < 2:
         return ""
-    text = "This mean chose the configuration, so it is slightly too high"
+    text = "This mean chose the configuration, so it is too high"
     group = number_configurations(runs, varied)
     # means over unlike seeds are not compared
     common = group.groupby(runs["seed"]).transform("nunique") == group.nunique()

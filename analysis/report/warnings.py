@@ -43,6 +43,10 @@ _MOST_CAVEAT = 110
 """The most characters of a line of the first screen."""
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 _FAILURE_LEVEL = 0.05
+_RATE_OF_CHOICE = (
+    "In simulations configurations that are equal at their best values differ significantly at the "
+    "chosen ones in up to 28 % of studies with 2 seeds to choose by, 16 % with 5 and 10 % with 10."
+)
 _MOST_AT_END = 0.5
 
 
@@ -130,7 +134,11 @@ def _warn_of_nuisance(nuisance: NuisanceTrials) -> str:
             f"The chosen {setting} is the lowest or highest value tried for {ends} of {groups}. A "
             f"value beyond the range may suit {'it' if ends == 1 else 'them'} better. {chosen}"
         )
-    return f"{chosen}A difference is one at the chosen values."
+    seeds = format_count(nuisance.trials["seed"].nunique(), "seed")
+    return (
+        f"{chosen}A difference is one at the chosen values, and may come from a choice over "
+        f"{seeds}. {_RATE_OF_CHOICE}"
+    )
 
 
 def _warn_of_open_study(study: StudyFrames) -> str:

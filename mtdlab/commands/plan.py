@@ -243,6 +243,12 @@ def _describe_power(power: Power) -> list[str]:
         f"residual standard deviation {precision.residual_sd:.2g} points, {bases['errors']}; "
         f"correlations {bases['correlations']}"
     ]
+    if bases["errors"] == "assumed":
+        notes.append(
+            "the power holds for this assumption alone (peak of 4 points, 5 levels, 8 seeds: 87 % "
+            "with 1.5 points, 21 % with 3.4); a pilot measures it: mtdlab sweep FILE --set "
+            "study=pilot --set seeds=[0,1,2], then mtdlab plan of the same, then this with --sd"
+        )
     if power.seeds < 2:
         notes.insert(0, "one seed finds nothing: a comparison takes at least two")
     if power.items:

@@ -26,7 +26,8 @@ SEEDS, LEVELS, RANGES = (3, 5, 10), (2, 3, 5, 9), (0.0, 2.0)
 @dataclass(frozen=True)
 class Case:
     """Standard deviations beside the error: of what a seed does to the baseline alone, and as a
-    slope over the levels; of the error of the baseline (1); of the items on each column.
+    slope over the levels; of the error of the baseline (1); of the items on each column; of an
+    exponential part of the baseline's error, whose tail is down.
     """
 
     name: str
@@ -34,12 +35,14 @@ class Case:
     slope: float = 0.0
     noise: float = 1.0
     items: float = 0.0
+    skewed: float = 0.0
 
     def draw(self, rng: np.random.Generator, tables: int, seeds: int, levels: int) -> Floats:
         """Errors (B, S, 1 + L), those of the baseline first."""
         scores = rng.standard_normal((tables, seeds, 1 + levels))
         scores[..., 0] *= self.noise
         scores[..., 0] += self.own * rng.standard_normal((tables, seeds))
+        scores[..., 0] -= self.skewed * (rng.standard_exponential((tables, seeds)) - 1)
         places = np.linspace(-1, 1, levels)
         scores[..., 1:] += self.slope * rng.standard_normal((tables, seeds, 1)) * places
         scores += self.items * rng.standard_normal((tables, 1, 1 + levels))
@@ -55,6 +58,7 @@ CASES = (
     Case("the baseline and slopes, 3", own=3, slope=3),
     Case("a baseline with a third of the noise", noise=1 / 3),
     Case("a baseline with three times the noise", noise=3),
+    Case("a baseline with skewed errors, 3", skewed=3),
     Case("items, 1", items=1),
     Case("the baseline, 1, and items, 1", own=1, items=1),
 )

@@ -21,6 +21,7 @@ NAMES = (
     "questions",
     "best",
     "baseline",
+    "choice",
     "items",
     "means",
     "selection",

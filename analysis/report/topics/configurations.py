@@ -7,6 +7,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.defaults import MOST_COMPARED
+from mtdlab.analysis.data.frames import DIFFERENCE
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_settings
 from mtdlab.analysis.inference.intervals import Estimate, summarise
@@ -81,6 +82,12 @@ COSTS = (
 
 def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     """The rows of a comparison with their differences to the best, by their display names."""
+    differs = (
+        f", the difference to the best row with a {context.best.confidence} CI that is "
+        "simultaneous for all pairs of rows, and whether that CI includes 0"
+    )
+    if context.best.basis.explores:
+        table, differs = table.drop(columns=DIFFERENCE[1:]), ", and the difference to the best row"
     shown = table.drop(columns=["items", NAME]).dropna(axis="columns", how="all")
     against, beside = context.against_baseline, ""
     if against is not None and "may_be_best" in shown:
@@ -101,10 +108,8 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     return make_table(
         shown.rename(columns={"number": "first trial"}).head(MOST_COMPARED),
         caption=(
-            f"Mean score with its {PERCENT} CI, the difference to the best row with a "
-            f"{context.best.confidence} CI that is simultaneous for all pairs of rows, and whether "
-            f"that CI includes 0. CIs cover seeds{describe_covered(table)}."
-            f"{beside}{seeds}{many}{costs}"
+            f"Mean score with its {PERCENT} CI{differs}. CIs cover "
+            f"seeds{describe_covered(table)}.{beside}{seeds}{many}{costs}"
         ),
         csv=csv,
         sortable=True,

@@ -14,6 +14,9 @@ _MOST_PAIRS = 12
 def build(context: StudyContext) -> Contents | None:
     if (effects := context.effects) is None:
         return None
+    if context.asks_differences:
+        # the questions state them
+        return Contents(figures={"interactions": _draw(effects)})
     covered = f"covers seeds{describe_items(effects.items)}"
     more = len(effects.settings) > _MOST_PAIRS
     rest = f" The {_MOST_PAIRS} largest; the CSV has all." if more else ""
@@ -60,7 +63,7 @@ def _draw(effects: Effects) -> Drawing:
         caption="The score less its seed's mean over all configurations, averaged over seeds and "
         f"the other settings; bars are {PERCENT} CIs over seeds, for these items. Parallel lines: "
         "no interaction.",
-        alt=" ".join(describe_effects(effects)),
+        alt="",
     )
 
 

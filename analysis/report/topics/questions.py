@@ -1,5 +1,8 @@
 """Topics: the differences that the main question is about; all declared questions."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
@@ -73,8 +76,11 @@ def _build_declared(context: StudyContext) -> Contents | None:
     """The declared questions with their answers; None where the study file declares none."""
     if not list_declared(context.study) or not len(context.runs):
         return None
-    questions = [context.question, *context.once(find_others)]
-    table = pd.DataFrame(map(_tabulate, questions))
+    stated = [lead.size.mean for lead in context.verdict.leads]
+    if not context.best.basis.explores:
+        stated += context.best.compared["difference"].tolist()
+    rows = [_tabulate(each, stated) for each in context.once(find_others)]
+    table = pd.DataFrame([_tabulate(context.question), *rows])
     caption = (
         "The questions of the study file with their answers. The first is the main one; the others "
         "that were declared before the first trial share one error rate (Holm's rule). Intervals "
@@ -84,9 +90,11 @@ def _build_declared(context: StudyContext) -> Contents | None:
     return Contents(csv={"questions": table}, tables=[shown])
 
 
-def _tabulate(question: Question) -> dict[str, object]:
+def _tabulate(question: Question, stated: Sequence[float] = ()) -> dict[str, object]:
+    """A row; without the interval of a difference that the main question has stated."""
     answer = question.answer
     effect = answer.effect
+    is_stated = effect and np.isclose(np.abs(effect.size.mean), np.abs(stated)).any()
     return {
         "question": clean(question.sentence),
         "declared": describe_recorded(question.after or 0),
@@ -94,7 +102,7 @@ def _tabulate(question: Question) -> dict[str, object]:
         "outcome": answer.outcome.value,
         "what less what": clean(effect.text) if effect else "",
         "points": effect.value if effect else "",
-        "interval": effect.interval if effect else "",
+        "interval": effect.interval if effect and not is_stated else "",
     }
 
 
