@@ -419,7 +419,7 @@ def open_session(file: Path, terms: str, alpha: float) -> Iterator[list[SessionC
     whole one. Raises ValueError for a damaged or edited file or one of other terms, OSError where
     it cannot be read or written.
     """
-    file = Path(os.path.realpath(file))
+    named, file = file, Path(os.path.realpath(file))
     with file.with_name(f".{file.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         session: list[SessionComparison] = []
@@ -428,13 +428,13 @@ def open_session(file: Path, terms: str, alpha: float) -> Iterator[list[SessionC
                 session = _FORMAT.validate_json(file.read_bytes())
             except ValueError:
                 raise ValueError(
-                    f"session {file} is damaged, or is no session; move it away to begin anew"
+                    f"session {named} is damaged, or is no session; move it away to begin anew"
                 ) from None
         if session and (was := session[0].terms) != terms:
-            raise ValueError(f"session {file} is of {was}, not {terms}; give another file")
+            raise ValueError(f"session {named} is of {was}, not {terms}; give another file")
         if not _follows(session, terms, alpha):
             raise ValueError(
-                f"session {file} was edited: its candidates do not have the parts of the error "
+                f"session {named} was edited: its candidates do not have the parts of the error "
                 "that follow from their order and from what was kept; move it away to begin anew"
             )
         yield session
