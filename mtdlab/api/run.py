@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, Overrides, StudySource, assign
+from mtdlab.errors import MtdlabError, TrialError, describe
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import score_of_selection
 from mtdlab.terminal import progress_bar, warn
@@ -123,7 +124,13 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
                     highlight=False,
                 )
 
-        outcome = train(settings, inputs, on_step)
+        try:
+            outcome = train(settings, inputs, on_step)
+        except (MtdlabError, TrialError):
+            raise
+        except Exception as error:
+            # of a method or a metric of the user's own, or of the memory
+            raise TrialError(describe(error)) from error
     if out is not None:
         with locked(out.absolute()):
             facts = environment_of(settings, inputs).sentences()

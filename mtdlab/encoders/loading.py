@@ -27,6 +27,9 @@ from transformers import (
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.encoders.folders import (
+    LIMIT_FILE,
+    check_modules,
+    declared_limit,
     encoder_path,
     find_file,
     quiet,
@@ -100,6 +103,7 @@ class Encoder:
         causal: whether a token sees only those before it.
         dropout_fields: those of its configuration that hold the dropout rate; None if they were
             left as they are, for evaluation.
+        limit: the most tokens of a text that its files declare; None: not declared.
     """
 
     model: PreTrainedModel
@@ -107,10 +111,11 @@ class Encoder:
     pooler: nn.Module | None = None
     causal: bool = False
     dropout_fields: tuple[str, ...] | None = None
+    limit: int | None = None
 
     def token_limit(self, wanted: int) -> int:
-        """The smaller of `wanted` and the encoder's number of positions."""
-        return min(wanted, position_limit(self.model))
+        """The least of `wanted`, the encoder's number of positions, and the declared limit."""
+        return min(wanted, position_limit(self.model), self.limit or wanted)
 
     def sentences(self, texts: Iterable[str], prompt: str = "") -> Sentences:
         """The distinct sentences among some texts, tokenised as in an evaluation."""
@@ -127,6 +132,7 @@ def load_encoder(
     get an encoder that cannot be found or loaded, with what to declare for a family that is not
     known, or where it has fewer layers than are to be kept.
     """
+    check_modules(name)
     tokenizer, path = load_tokenizer(name), encoder_path(name)
     how: dict[str, Any] = {"local_files_only": is_local(name), **NEVER}
     with explain_errors(f"encoder {name}", name):
@@ -139,10 +145,32 @@ def load_encoder(
     fields = None if dropout is None else dropout_fields(name, plain, declared)
     rates = dict.fromkeys(fields or (), dropout)
     model, missing = load_weights(AutoModel, f"encoder {name}", name, **rates)
+    _check_tokens(name, model, tokenizer)
     if kept is not None:
         model = _keep_layers(model, name, kept)
     pooler = _take_pooler(model.float(), missing)
-    return Encoder(model, tokenizer, pooler, read_causality(name, model, fields, dropout), fields)
+    causal = read_causality(name, model, fields, dropout)
+    return Encoder(model, tokenizer, pooler, causal, fields, declared_limit(name))
+
+
+def _check_tokens(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise MtdlabError where tokens have no word embedding, or capitals stay that should not.
+
+    sentence-transformers makes capitals small where an encoder's files say so.
+    """
+    last = max(tokenizer.get_vocab().values())
+    if last >= (rows := len(model.get_input_embeddings().weight)):
+        raise MtdlabError(
+            f"encoder {name}: its tokenizer has token ids up to {last:,}, but there are {rows:,} "
+            "word embeddings; get both from one source, or add embeddings with "
+            "resize_token_embeddings and save_pretrained of transformers"
+        )
+    small = read_json(name, LIMIT_FILE).get("do_lower_case") is True
+    if small and tokenizer.tokenize("A") != tokenizer.tokenize("a"):
+        raise MtdlabError(
+            f"encoder {name}: reads small letters alone (do_lower_case in {LIMIT_FILE}), which its "
+            "tokenizer does not make; add a Lowercase normalizer to its tokenizer.json"
+        )
 
 
 def load_weights(

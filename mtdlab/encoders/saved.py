@@ -13,8 +13,12 @@ from torch import nn
 
 from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
-from mtdlab.encoders.embed import Embedder, Vectors
-from mtdlab.encoders.folders import declared_pooling
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Vectors
+from mtdlab.encoders.folders import (
+    declared_modes,
+    declared_pooling,
+    declared_prompt,
+)
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.loading import load_encoder as load
 from mtdlab.encoders.traits import check_pooling
@@ -46,6 +50,15 @@ def saved_run(name: str) -> tuple[Representation | None, Precision]:
         raise MtdlabError(f"{path}: is damaged ({error}); save the model again") from None
 
 
+def other_pooling(name: str, pooling: Pooling) -> str:
+    """A sentence where an encoder is not read as it was trained, or its files say; else empty."""
+    trained, _ = saved_run(name)
+    made = [trained.pooling] if trained else declared_modes(name)
+    if not made or made == [pooling]:
+        return ""
+    return f"read with {pooling} pooling, but made with {' and '.join(made)} pooling"
+
+
 def _known(what: str, value: str, known: Sequence[Name]) -> Name:
     for name in known:
         if name == value:
@@ -62,6 +75,11 @@ class SentenceEncoder:
 
     encoder: Encoder
     embedder: Embedder
+
+    @property
+    def max_length(self) -> int:
+        """The most tokens of a sentence that are read."""
+        return self.encoder.token_limit(MAX_LENGTH)
 
     @property
     def representation(self) -> Representation:
@@ -93,7 +111,8 @@ def load_encoder(
         name: the folder of a model saved by mtdlab, `builtin`, another folder or a Hugging Face
             name.
         pooling: in place of that of a model saved by mtdlab, with its prompt and segments, or of
-            `1_Pooling/config.json`; without that file [CLS], of a decoder the last token.
+            `1_Pooling/config.json`; without that file [CLS], of a decoder the last token. The
+            prompt and the most tokens that sentence-transformers' files declare are used.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         precision: `float32`, `bfloat16`, or `auto`, bfloat16 on hardware with instructions for it;
             None: that in which a model saved by mtdlab was trained and scored, else float32.
@@ -103,17 +122,18 @@ def load_encoder(
         MtdlabError: if it cannot be loaded, has no such pooling or fewer layers, or the precision
             is unknown.
     """
-    stated, computed = saved_run(name)
+    trained, computed = saved_run(name)
+    stated, prompt = trained, "" if trained else declared_prompt(name)
     if precision is not None:
         computed = _known("precision", precision, PRECISIONS)
     if pooling is not None and (stated is None or pooling != stated.pooling):
         # `mask` needs the prompt of a saved model
         known: list[Pooling] = [kind for kind in get_args(Pooling) if kind != "mask"]
-        stated = Representation(_known("pooling", pooling, known))
+        stated = Representation(_known("pooling", pooling, known), prompt)
     chosen = choose_device(TrainerSettings(encoder=name, device=device, precision=computed))
     encoder = load(name, None, kept=encoder_layers)
     natural: Pooling = "last-token" if encoder.causal else "cls"
-    representation = stated or Representation(declared_pooling(name) or natural)
+    representation = stated or Representation(declared_pooling(name) or natural, prompt)
     check_pooling(name, representation, causal=encoder.causal)
     nn.Module.to(encoder.model, chosen.device)
     return SentenceEncoder(encoder, Embedder(encoder.model, representation, chosen))

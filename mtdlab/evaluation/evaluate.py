@@ -13,7 +13,7 @@ from mtdlab.analysis.data.tasks import STS, TRANSFER
 from mtdlab.analysis.measures.geometry import NOTEBOOK_BATCH
 from mtdlab.data_paths import VARIABLE
 from mtdlab.encoders.embed import Vectors
-from mtdlab.encoders.saved import load_encoder
+from mtdlab.encoders.saved import load_encoder, other_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.external import open_tasks, score_external
 from mtdlab.evaluation.mteb import write_mteb
@@ -50,8 +50,9 @@ FIELDS = ("task", "score", "reason", "n", "warning", "metric")
 class ScoreReport:
     """The scores of an encoder in the tasks' order, and the geometry of its sentence vectors.
 
-    `representation` is None for averages of word vectors; `remark` is on the sentences, or empty;
-    `layers` are those of the encoder that were kept, None: all.
+    `representation` is None for averages of word vectors; `remark` is on the sentences, or on
+    the pooling, or empty; `layers` of the encoder were kept, None: all; `max_length` is the most
+    tokens of a sentence that were read.
     """
 
     model: str
@@ -63,6 +64,7 @@ class ScoreReport:
     files: list[Path]
     remark: str = ""
     layers: int | None = None
+    max_length: int | None = None
 
     @property
     def complete(self) -> bool:
@@ -103,6 +105,7 @@ def as_fields(report: ScoreReport) -> dict[str, Any]:
         **(asdict(report.representation) if report.representation else {}),
         "whiten": processing.dimensions if isinstance(processing, Whiten) else None,
         "flow": processing.model_dump() if isinstance(processing, Flow) else None,
+        "max_length": report.max_length,
         "remark": report.remark,
         "device": report.device,
         "tasks": [{name: getattr(score, name) for name in FIELDS} for score in report.scores],
@@ -117,7 +120,8 @@ def as_text(report: ScoreReport) -> list[str]:
     kind = describe(report.representation) if report.representation else "average of word vectors"
     kept = f", {report.processing}" if report.processing else ""
     name = name_with_layers(report.model, report.layers)
-    lines = [f"{name}, {kind}{kept}, {report.device}"]
+    read = f", up to {report.max_length} tokens" if report.max_length else ""
+    lines = [f"{name}, {kind}{read}{kept}, {report.device}"]
     lines += [report.remark] if report.remark else []
     for title, scores, size in tables(report):
         lines += ["", title, *_table(scores, size)]
@@ -227,9 +231,11 @@ def evaluate(
         external = open_tasks(external_tasks(tasks or ""), encoder, how.prompt)
         scores += score_external(embedder, external)
         files = write_mteb(Path(mteb), model, encoder.model, scores, encoder_layers) if mteb else []
-        device = str(embedder.device)
+        device, remark = str(embedder.device), other_pooling(model, how.pooling)
         return ScoreReport(
-            model, how, processing, device, scores, spaces, files, layers=encoder_layers
+            *(model, how, processing, device, scores, spaces, files, remark),
+            layers=encoder_layers,
+            max_length=loaded.max_length,
         )
 
 

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,13 @@ from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import has_adapters, load_own_state, merge_adapters
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder
-from mtdlab.encoders.folders import POOLING_FILE, POOLINGS
+from mtdlab.encoders.folders import POOLING_FILE, POOLINGS, PROMPT_FILE
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.files import make_folder, new_folder, remove_leftovers
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import Representation, TrainerSettings
-from mtdlab.settings.representation import describe
+from mtdlab.settings.representation import SENTENCE, describe
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.loop import Outcome
 
@@ -50,7 +51,10 @@ vectors = mtdlab.load_encoder("this folder").encode(["A sentence.", "Another one
 def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterable[str]) -> str:
     """The card as Markdown. run: content of `run.json`; saved: names of the other saved parts."""
     method, representation = find_method(settings.method), describe(settings.representation)
-    known = settings.representation in map(Representation, POOLINGS)
+    plain = replace(settings.representation, prompt="")
+    known = plain in map(Representation, POOLINGS) and (
+        not settings.prompt or bool(_prompts(settings.prompt))
+    )
     after, before = run["scores"], run["scores_before"]
     lower = ", ".join(task for task in after if after[task] <= before.get(task, -math.inf))
     no_gain = f" Training did not raise the score on {lower} above the untrained encoder's."
@@ -165,10 +169,18 @@ def _write_encoder(
         ],
         POOLING_FILE: {"word_embedding_dimension": model.config.hidden_size, **modes},
         "sentence_bert_config.json": {"max_seq_length": limit, "do_lower_case": False},
-        "config_sentence_transformers.json": {"similarity_fn_name": "cosine"},
+        PROMPT_FILE: {"similarity_fn_name": "cosine"} | _prompts(settings.prompt),
     }
     for name, value in files.items():
         _write_json(folder / name, value)
+
+
+def _prompts(prompt: str) -> dict[str, Any]:
+    """The fields by which sentence-transformers puts a prompt before each text."""
+    if not prompt.endswith(SENTENCE):
+        return {}
+    prompts = {"mtdlab": prompt.removesuffix(SENTENCE)}
+    return {"prompts": prompts, "default_prompt_name": "mtdlab"}
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -16,6 +16,7 @@ from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.adapters import add_adapters, check_adapters
 from mtdlab.encoders.embed import Embedder, Sentences, Vectors
+from mtdlab.encoders.folders import PROMPT_FILE, declared_prompt
 from mtdlab.encoders.loading import Encoder, load_encoder, weights_digest
 from mtdlab.encoders.pooling import embedding_block, position_embeddings
 from mtdlab.encoders.tokenising import check_prompt
@@ -110,6 +111,11 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
         settings.encoder, settings.dropout, settings.dropout_fields, settings.encoder_layers
     )
     add_adapters(encoder.model, settings)
+    if (declared := declared_prompt(settings.encoder)) and not settings.prompt:
+        raise MtdlabError(
+            f"encoder {settings.encoder}: puts a prompt before each text ({PROMPT_FILE}); set "
+            f"trainer.prompt to {declared!r}, or take default_prompt_name out of the file"
+        )
     check_prompt(encoder.tokenizer, settings.representation)
     dev, test = (StsTask(split_pairs, encoder, settings.prompt) for split_pairs in pairs)
     collect = partial(encoder.sentences, prompt=settings.prompt)

@@ -32,6 +32,7 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
     import torch
 
     from mtdlab.device import choose_device
+    from mtdlab.encoders.embed import MAX_LENGTH
     from mtdlab.encoders.traits import describe_encoder
     from mtdlab.evaluation.pairs import count_shared
     from mtdlab.training.selection import describe_sets
@@ -55,7 +56,8 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
         encoder=RecordedEncoder(
             settings.encoder_name,
             sum(parameter.numel() for parameter in model.parameters()),
-            describe(settings.representation),
+            f"{describe(settings.representation)}, "
+            f"up to {inputs.encoder.token_limit(MAX_LENGTH)} tokens in evaluation",
             describe_encoder(model, fields),
         ),
         evaluation=RecordedEvaluation(

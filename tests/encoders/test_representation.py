@@ -254,8 +254,6 @@ MEAN = '{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}'
         ('{"pooling_mode_lasttoken": true}', "last-token"),
         ('{"pooling_mode": "lasttoken"}', "last-token"),
         ('{"pooling_mode": ["mean"]}', "mean"),
-        ('{"pooling_mode": ["mean", "max"]}', None),
-        ('{"pooling_mode_mean_sqrt_len_tokens": true}', None),
         ("{}", None),
         ("[]", None),
         ("{", None),

@@ -1,0 +1,174 @@
+"""What sentence-transformers' files declare of an encoder: applied as there, or refused by name."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from transformers import AutoModel, AutoTokenizer, BertConfig
+from typer.testing import CliRunner
+
+import mtdlab
+from mtdlab.api.run import run_once
+from mtdlab.cli import app
+from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.evaluation.evaluate import as_fields, as_text, evaluate
+from mtdlab.training.inputs import load_inputs
+from tests.conftest import Settings
+from tests.encoders.random_encoders import SIZE, write_encoder
+
+TEXTS = ["the cat sat", "a dog", "the dog sat on the cat and the cat on the dog"]
+Declaring = Callable[..., Path]
+
+
+@pytest.fixture
+def declaring(tiny_encoder: Path, tmp_path: Path) -> Declaring:
+    """An encoder with files as sentence-transformers writes them: modules and fields by file."""
+
+    def declare(
+        *modules: str, pooling: dict[str, Any] | None = None, **fields: dict[str, Any]
+    ) -> Path:
+        folder = tmp_path / "declaring"
+        shutil.copytree(tiny_encoder, folder)
+        listed = [
+            {"idx": at, "name": str(at), "path": f"{at}_{kind}" if at else "", "type": f"x.{kind}"}
+            for at, kind in enumerate(("Transformer", "Pooling", *modules))
+        ]
+        for one in listed:
+            one["type"] = f"sentence_transformers.models.{one['type'].removeprefix('x.')}"
+        (folder / "modules.json").write_text(json.dumps(listed))
+        (folder / "1_Pooling").mkdir()
+        size = {"word_embedding_dimension": AutoModel.from_pretrained(folder).config.hidden_size}
+        declared = pooling or {"pooling_mode_mean_tokens": True}
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(size | declared))
+        for file, values in fields.items():
+            (folder / f"{file}.json").write_text(json.dumps(values))
+        return folder
+
+    return declare
+
+
+def same_as_theirs(folder: Path) -> None:
+    """The vectors of mtdlab are those of sentence-transformers, where it is installed."""
+    theirs = pytest.importorskip("sentence_transformers").SentenceTransformer(
+        str(folder), device="cpu"
+    )
+    expected = theirs.encode(TEXTS)
+    ours = mtdlab.load_encoder(str(folder), device="cpu").encode(TEXTS)
+    ours /= np.linalg.norm(ours, axis=1, keepdims=True)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert np.allclose(ours, expected, atol=1e-5)
+
+
+def test_a_prompt_is_applied_in_evaluation_and_wanted_in_training(
+    declaring: Declaring, settings_of: Settings
+) -> None:
+    prompts = {"prompts": {"q": "the dog "}, "default_prompt_name": "q"}
+    folder = declaring(config_sentence_transformers=prompts)
+    loaded = mtdlab.load_encoder(str(folder))
+    assert loaded.representation.prompt == "the dog {sentence}"
+    assert mtdlab.load_encoder(str(folder), pooling="cls").representation.prompt
+    same_as_theirs(folder)
+    with pytest.raises(MtdlabError, match=r"set trainer.prompt to 'the dog {sentence}', or take"):
+        load_inputs(settings_of(encoder=str(folder)))
+    load_inputs(settings_of(encoder=str(folder), prompt="the dog {sentence}"))
+
+
+@pytest.mark.parametrize("prompts", [{}, {"q": "{a}"}, {"q": 1}, ["q"]])
+def test_a_prompt_that_is_not_there_is_named(declaring: Declaring, prompts: Any) -> None:
+    declared = {"prompts": prompts, "default_prompt_name": "q"}
+    folder = declaring(config_sentence_transformers=declared)
+    with pytest.raises(MtdlabError, match=r"its prompt 'q' .* correct default_prompt_name"):
+        mtdlab.load_encoder(str(folder))
+
+
+def test_a_text_is_read_up_to_the_declared_number_of_tokens(declaring: Declaring) -> None:
+    folder = declaring("Normalize", sentence_bert_config={"max_seq_length": 5})
+    same_as_theirs(folder)
+    report = evaluate(str(folder), tasks="builtin")
+    assert "mean pooling, up to 5 tokens, cpu" in as_text(report)[0]
+    assert as_fields(report)["max_length"] == 5
+
+
+@pytest.mark.parametrize("kind", ["Dense", "LayerNorm", "Router"])
+def test_a_module_that_is_not_applied_is_refused_by_name(declaring: Declaring, kind: str) -> None:
+    folder = declaring(kind)
+    with pytest.raises(MtdlabError, match=rf"has a module {kind} \(2_{kind}, modules.json\)"):
+        mtdlab.load_encoder(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("pooling", "named"),
+    [
+        ({"pooling_mode_max_tokens": True}, "max"),
+        ({"pooling_mode": ["cls", "mean"]}, "cls and mean"),
+        ({"pooling_mode_weightedmean_tokens": True}, "weightedmean"),
+    ],
+)
+def test_a_pooling_that_mtdlab_lacks_is_refused_unless_another_is_stated(
+    declaring: Declaring, pooling: dict[str, Any], named: str
+) -> None:
+    folder = str(declaring(pooling=pooling))
+    with pytest.raises(MtdlabError, match=f"was made with {named} pooling .* state one of its own"):
+        mtdlab.load_encoder(folder)
+    set_encoder = ["train", "--set", f"trainer.encoder={folder}"]
+    refused = CliRunner().invoke(app, set_encoder)
+    assert isinstance(refused.exception, MtdlabError)
+    report = evaluate(folder, pooling="mean", tasks="builtin")
+    assert report.remark == f"read with mean pooling, but made with {named} pooling"
+
+
+def test_pooling_without_a_mode_is_the_mean(declaring: Declaring) -> None:
+    folder = declaring(pooling={"pooling_mode_cls_token": False})
+    assert mtdlab.load_encoder(str(folder)).representation.pooling == "mean"
+    same_as_theirs(folder)
+
+
+def test_a_prompt_outside_the_pooling_is_refused(declaring: Declaring) -> None:
+    prompts = {"prompts": {"q": "the dog "}, "default_prompt_name": "q"}
+    declared = {"pooling_mode": "mean", "include_prompt": False}
+    folder = declaring(pooling=declared, config_sentence_transformers=prompts)
+    with pytest.raises(MtdlabError, match="is 'the dog ', left out of the pooling"):
+        mtdlab.load_encoder(str(folder))
+
+
+def test_damaged_modules_are_refused(declaring: Declaring) -> None:
+    folder = declaring()
+    (folder / "modules.json").write_text("{")
+    with pytest.raises(MtdlabError, match=r"its modules\.json is damaged"):
+        mtdlab.load_encoder(str(folder))
+
+
+def test_small_letters_that_the_tokenizer_does_not_make_are_refused(tmp_path: Path) -> None:
+    folder = write_encoder(tmp_path, lambda size: BertConfig(vocab_size=size, **SIZE), ["a", "A"])
+    mtdlab.load_encoder(str(folder))
+    (folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    with pytest.raises(MtdlabError, match="reads small letters alone"):
+        mtdlab.load_encoder(str(folder))
+
+
+def test_tokens_without_a_word_embedding_are_refused(declaring: Declaring) -> None:
+    folder = declaring()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens(["entirely", "new"])
+    tokenizer.save_pretrained(folder)
+    with pytest.raises(MtdlabError, match=r"has token ids up to .* word embeddings; get both from"):
+        mtdlab.load_encoder(str(folder))
+    model = AutoModel.from_pretrained(folder)
+    model.resize_token_embeddings(len(tokenizer))
+    model.save_pretrained(folder)
+    assert np.isfinite(mtdlab.load_encoder(str(folder)).encode(["entirely new"])).all()
+
+
+def test_an_error_inside_training_is_a_sentence(
+    settings_of: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise IndexError("index out of range")
+
+    monkeypatch.setattr("mtdlab.training.loop.train", fail)
+    with pytest.raises(TrialError, match="IndexError: index out of range"):
+        run_once(settings_of(steps=1, evaluate_every=1))
