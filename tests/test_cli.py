@@ -284,7 +284,7 @@ def test_a_single_run_prints_its_scores_and_saves_its_encoder(
 def test_an_evaluation_prints_a_table_and_its_twin(run: Command) -> None:
     done = run("evaluate builtin")
     # the processor has instructions for bfloat16 or not
-    assert re.match(r"builtin, cls pooling, cpu, b?float(16|32)\n", done.stdout)
+    assert re.match(r"builtin, cls pooling, up to 64 tokens, cpu, b?float(16|32)\n", done.stdout)
     assert "Built-in pairs, Spearman x 100" in done.stdout
     assert done.stderr == ""
     twin = json.loads(run("evaluate builtin --json").stdout)
