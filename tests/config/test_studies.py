@@ -27,6 +27,7 @@ SIZES = {
     "queue-or-batch": (10, 6),
     "ema-rule": (7, 5),
     "age-or-number": (20, 6),
+    "minilm-3-pilot": (16, 2),
     # at most; it runs until it is decided
     "wiki-minilm": (5, 10),
 }
