@@ -21,6 +21,7 @@ class RecordedCorpus:
         amount: how many there are of `unit`, such as sentences.
         unknown: of each view the percentage of its tokens that are `unknown_token`; empty where
             none is.
+        repeated: the chance that two of the texts are the same, 0 to 1.
     """
 
     name: str
@@ -29,6 +30,7 @@ class RecordedCorpus:
     sha256: str
     unknown_token: str = ""
     unknown: tuple[Finite, ...] = ()
+    repeated: Finite = 0.0
 
     @property
     def size(self) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 import scipy
 
 from mtdlab.analysis.data.beyond_run import describe_lengths, list_rows
-from mtdlab.analysis.data.environment import BUILT_IN
+from mtdlab.analysis.data.environment import BUILT_IN, RecordedCorpus
 from mtdlab.analysis.data.frames import NuisanceTrials, Settings, StudyFrames
 from mtdlab.analysis.data.runs import (
     MTD_DECIMALS,
@@ -21,6 +21,7 @@ from mtdlab.analysis.data.runs import (
 )
 from mtdlab.analysis.data.tasks import is_loss
 from mtdlab.analysis.inference.best import number_configurations
+from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.cells import format_count
@@ -241,6 +242,8 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
         pairs = study.evaluation_name in ("", BUILT_IN)
         both = "and the evaluation pairs are" if pairs else "is"
         yield f"The training text {both} synthetic (the built-in data set)."
+    if corpus is not None:
+        yield _warn_of_repeats(study.trials, corpus)
     if scored := study.ran_with.evaluation:
         if scored.shared:
             yield (
@@ -257,6 +260,18 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
             f"All scores lie between -1 and 1. If {clean(study.metric)} is a fraction, the program "
             f"should return it x 100: the margin of the verdict is {study.margin:g} points."
         )
+
+
+def _warn_of_repeats(trials: pd.DataFrame, corpus: RecordedCorpus) -> str:
+    """Where texts are expected to be negatives of themselves, by sizes that trials recorded."""
+    names = ["batch_size", "queue_size", "steps", "mtd"]
+    rows = trials.reindex(columns=names).astype("float64").fillna({"queue_size": 0.0})
+    rows = rows.dropna(subset=names[:3]).drop_duplicates()
+    runs = [
+        RunSizes(int(batch), int(queue), int(steps), None if np.isnan(mtd) else mtd)
+        for batch, queue, steps, mtd in rows.to_numpy().tolist()
+    ]
+    return describe_repeats(corpus.amount, clean(corpus.unit, most=20), corpus.repeated, runs)
 
 
 def _warn_of_groups(table: pd.DataFrame) -> str:

@@ -210,6 +210,11 @@ def views_of(settings: TrainerSettings) -> tuple[View, ...]:
     return views
 
 
+def reads_documents(settings: TrainerSettings) -> bool:
+    """Whether a method joins the lines of a corpus, so that its rows are not those."""
+    return any(view.document for view in find_method(settings.method).views(settings))
+
+
 def _try_evaluator(
     opened: OpenedInputs, settings: TrainerSettings, device: Device, scores: Iterable[str]
 ) -> None:

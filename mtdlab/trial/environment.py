@@ -31,10 +31,12 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
     """What a run of mtdlab's trainer computes with in this process."""
     import torch
 
+    from mtdlab.corpus.survey import count_repeats
     from mtdlab.device import choose_device
     from mtdlab.encoders.embed import MAX_LENGTH
     from mtdlab.encoders.traits import describe_encoder
     from mtdlab.evaluation.pairs import count_shared
+    from mtdlab.training.inputs import reads_documents
     from mtdlab.training.selection import describe_sets
 
     model, fields = inputs.encoder.model, inputs.encoder.dropout_fields
@@ -52,6 +54,7 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
             inputs.corpus.fingerprint,
             token,
             unknown,
+            0.0 if reads_documents(settings) else count_repeats(inputs.corpus)[1],
         ),
         encoder=RecordedEncoder(
             settings.encoder_name,

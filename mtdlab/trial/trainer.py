@@ -1,12 +1,15 @@
 """mtdlab's own trainer as the objective of a study: trials of its methods, with models kept."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
 from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import locate_augmentation, resolve_paths
+from mtdlab.corpus.corpus import open_corpus
+from mtdlab.corpus.survey import count_repeats
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Distinct
 from mtdlab.errors import MtdlabError
@@ -18,7 +21,7 @@ from mtdlab.store import Result
 from mtdlab.store.rules import VERSIONS
 from mtdlab.terminal import warn
 from mtdlab.training.export import check_model_folder
-from mtdlab.training.inputs import check_inputs, load_inputs
+from mtdlab.training.inputs import check_inputs, load_inputs, reads_documents
 from mtdlab.training.loop import start, train
 from mtdlab.training.present import check_present
 from mtdlab.training.selection import warn_of_missing_sets
@@ -163,4 +166,27 @@ def data_warnings(spec: MethodSpec) -> list[str]:
             found[warn_of_missing_sets(evaluation)] = None
         suite = Suite(published_tasks(tasks), evaluation_folder(evaluation), Distinct)
         found |= {f"task {name}: {text}": None for name, text in suite.shortfalls.items()}
-    return list(filter(None, found))
+    return [*filter(None, found), *_warn_of_repeats(spec)]
+
+
+def _warn_of_repeats(spec: MethodSpec) -> Iterator[str]:
+    """A sentence for each corpus whose texts are expected to be negatives of themselves.
+
+    Of a sampled study, sizes that are relative to others are not known before it runs.
+    """
+    trials = [trial for trials in spec.trials_by_inputs().values() for trial in trials]
+    if spec.sampler == "grid":
+        trials += [spec.settings(point, spec.seeds[0]) for point in spec.grid_points().values()]
+    runs: dict[str, set[RunSizes]] = {}
+    for trial in trials:
+        if not reads_documents(trial):
+            queue = int(getattr(trial, "queue_size", 0))
+            sizes = RunSizes(trial.batch_size, queue, trial.steps, trial.mtd)
+            runs.setdefault(resolve_paths(trial, spec.places).corpus, set()).add(sizes)
+    for name, sizes_of_runs in runs.items():
+        # a text that is missing or damaged is refused where a run's inputs are opened
+        with suppress(MtdlabError):
+            corpus = open_corpus(name)
+            texts, chance = count_repeats(corpus)
+            if text := describe_repeats(texts, corpus.unit, chance, sizes_of_runs):
+                yield f"corpus {name}: {text}"

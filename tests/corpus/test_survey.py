@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
+from mtdlab.config import MethodSpec, read_study
 from mtdlab.corpus import corpus
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import normalise
-from mtdlab.corpus.survey import Bin, Overlap, overlap, survey
+from mtdlab.corpus.survey import Bin, Overlap, count_repeats, overlap, survey
 from mtdlab.errors import MtdlabError
+from mtdlab.trial.trainer import data_warnings
 from tests.corpus.conftest import Write
 
 
@@ -93,3 +95,25 @@ def test_a_survey_looks_for_the_evaluation_in_the_text(write: Write, tiny_encode
         Overlap("test", 3, 2, ("a dog runs", "The last one.")),
     )
     assert survey(path, str(tiny_encoder), 8).overlaps == ()
+
+
+def test_the_chance_of_equal_texts(write: Write) -> None:
+    sentences = write("a\nb\na\n a\n")
+    assert count_repeats(open_corpus(sentences)) == (4, pytest.approx(6 / 12))
+    pairs = write("a\tx\na\tx\na\ty\nb\ty\n", "pairs.tsv")
+    # of the ordered pairs of rows 6 share the anchor, 4 the positive, 2 both
+    assert count_repeats(open_corpus(f"pairs:{pairs}")) == (4, pytest.approx(8 / 12))
+    assert count_repeats(open_corpus(write("alone\n", "one.txt"))) == (1, 0)
+
+
+def test_texts_that_are_their_own_negatives_are_told_before_training(
+    tmp_path: Path, write: Write
+) -> None:
+    write("".join(f"a sentence {number}\n" for number in range(400)), "texts.txt")
+    settings = "corpus: texts.txt, batch_size: 64, queue_size: 512, evaluate_every: 5"
+    path = tmp_path / "study.yaml"
+    path.write_text(f"study: a\ntrainer: {{{settings}, steps: 30}}\n")
+    [warning] = data_warnings(MethodSpec.of(read_study(path)))
+    assert "400 sentences: 0 in its batch of 64 and 0.88 in the queue of 512. MTD" in warning
+    path.write_text(f"study: a\ntrainer: {{{settings}, steps: 6}}\n")
+    assert data_warnings(MethodSpec.of(read_study(path))) == []

@@ -283,3 +283,13 @@ def test_pairs_that_are_left_out_or_in_both_splits_are_counted() -> None:
         "scores are too high.",
         f"Of the dev pairs' file {left}.",
     ]
+
+
+def test_texts_that_are_their_own_negatives_are_told_with_mtd_in_epochs() -> None:
+    trials = make_trials().assign(steps=160)
+    often = dataclasses.replace(RecordedCorpus("own", 2000, "sentences", "0f"), repeated=0.0095)
+    [shown] = warnings_of(trials, environments=(Environment(often),))
+    assert "0.6 in its batch of 64 and" in shown
+    assert shown.endswith("epochs of 2,000 sentences.")
+    rare = dataclasses.replace(often, amount=1_000_000, repeated=1e-6)
+    assert warnings_of(trials, environments=(Environment(rare),)) == []
