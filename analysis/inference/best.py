@@ -21,7 +21,7 @@ from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import LevelScores, cell_covariance
 from mtdlab.analysis.inference.shapes import ShapeTests
-from mtdlab.analysis.inference.verdict import Judgement, OverLooks
+from mtdlab.analysis.inference.verdict import Held, Judgement, OverLooks
 from mtdlab.analysis.measures.trace import PARTS
 
 BestKind = Literal["separated", "equivalent", "inconclusive"]
@@ -121,7 +121,7 @@ class BestVerdict(Judgement):
         may_be_best: those of them that no other is significantly better than.
     """
 
-    verdict: BestKind = "inconclusive"
+    verdict: BestKind | Held = "inconclusive"
     ranked: tuple[int, ...] = ()
     may_be_best: tuple[int, ...] = ()
 

@@ -13,7 +13,7 @@ from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.shapes import LEAST_FLAT
 from mtdlab.analysis.inference.simultaneous import Families, compare_own
-from mtdlab.analysis.inference.verdict import Judgement, OverLooks
+from mtdlab.analysis.inference.verdict import Held, Judgement, OverLooks
 from mtdlab.analysis.measures import Floats
 
 
@@ -28,7 +28,7 @@ class Differences(Judgement):
         sizes: the differences, with intervals that are simultaneous for all of them.
     """
 
-    verdict: Literal["different", "equivalent", "inconclusive"] = "inconclusive"
+    verdict: Literal["different", "equivalent", "inconclusive"] | Held = "inconclusive"
     sizes: tuple[Estimate, ...] = ()
 
     @property

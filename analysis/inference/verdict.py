@@ -2,14 +2,45 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from mtdlab.analysis.data.defaults import LEVEL, MARGIN
 from mtdlab.analysis.inference.blocks import Fit
-from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
 from mtdlab.analysis.inference.pairing import LevelScores, merge_levels
 from mtdlab.analysis.inference.shapes import UNDECIDED, Shape, Shapes, ShapeTests
+
+UNMEASURED: Literal["within margin"] = "within margin"
+UNVARIED: Literal["history not shown to vary"] = "history not shown to vary"
+Held = Literal["within margin", "history not shown to vary"]
+"""Verdicts of differences within the margin between levels of history: whether that differed was
+not measured; it was, and is not shown."""
+LEAST_VARIED = 0.02
+"""The least difference in cosine at which history counts as varied: at a temperature of 0.05 it
+changes a logit by 0.4, and the weight of a negative by half."""
+
+
+@dataclass(frozen=True)
+class VariedHistory:
+    """How much the history of keys differs between two levels.
+
+    Attributes:
+        size: similarity of keys in use and the online encoder's vectors (mean cosine) at the level
+            with the least history, less that at the level with the most; NaN if not measured.
+        names: both levels as text; empty where it was not measured at two levels.
+        keys: the least and the greatest number of keys (K) where that varied; else empty.
+    """
+
+    size: Estimate = UNKNOWN
+    names: tuple[str, ...] = ()
+    keys: tuple[int, ...] = ()
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether history is shown to vary."""
+        return self.size.low >= LEAST_VARIED
 
 
 @dataclass(frozen=True)
@@ -71,6 +102,7 @@ class Judgement:
         level, margin: confidence of tests and intervals, for a look that of this look alone;
             differences below the margin (points) are treated as no difference.
         over_looks: what holds over all looks; None for what is computed once.
+        history: how much history differs between what is compared; None where that is not asked.
     """
 
     verdict: str = "inconclusive"
@@ -81,6 +113,7 @@ class Judgement:
     level: float = LEVEL
     margin: float = MARGIN
     over_looks: OverLooks | None = None
+    history: VariedHistory | None = None
 
     @property
     def kind(self) -> str:
@@ -93,9 +126,9 @@ class Judgement:
         return self.verdict == "inconclusive"
 
     @property
-    def is_equivalent(self) -> bool:
+    def is_within(self) -> bool:
         """Whether all differences that are asked about are shown to be smaller than the margin."""
-        return self.verdict == "equivalent"
+        return self.verdict in ("flat", "equivalent", UNMEASURED, UNVARIED)
 
     @property
     def p_shown(self) -> float:
@@ -133,7 +166,7 @@ class Verdict(Judgement):
         for_these: the verdict for these items, without their sampling error; None if items is 0.
     """
 
-    verdict: Shape = "inconclusive"
+    verdict: Shape | Held = "inconclusive"
     p_trend: float = math.nan
     peak_mtd: float = math.nan
     peak_interval: tuple[float, float] | None = None
@@ -148,11 +181,6 @@ class Verdict(Judgement):
     bounds: TrendBounds | None = None
     known_errors: bool = False
     for_these: "Verdict | None" = None
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether any two levels are shown to differ by less than the margin."""
-        return self.verdict == "flat"
 
     @property
     def is_peaked(self) -> bool:

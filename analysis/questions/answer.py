@@ -1,7 +1,7 @@
 """The answer to a question: what was found, how certain it is, and the numbers that it rests on."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -18,6 +18,7 @@ class QuestionOutcome(Enum):
     SHOWN = "shown"
     OPPOSITE = "opposite"
     EQUIVALENT = "equivalent"
+    WITHIN = "within margin"
     NOT_TESTED = "not tested"
 
     @property
@@ -120,4 +121,5 @@ def list_numbers(judged: Judgement) -> Mapping[str, Any]:
         "p_value": judged.p_value,
         "p_over_looks": judged.over_looks and judged.over_looks.p_value,
         "confidence": judged.confidence,
+        "history": judged.history and asdict(judged.history),
     }

@@ -9,14 +9,31 @@ import pandas as pd
 
 from mtdlab.analysis.data.questions import Declared, PlannedQuestion
 from mtdlab.analysis.inference.power import Needed, PlannedDesign
-from mtdlab.analysis.inference.verdict import Judgement
+from mtdlab.analysis.inference.verdict import UNMEASURED, UNVARIED, Judgement
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
-from mtdlab.analysis.questions.next_steps import NextStep, choose_by_cost, run_best, run_more_seeds
+from mtdlab.analysis.questions.next_steps import (
+    NextStep,
+    choose_by_cost,
+    run_best,
+    run_more_seeds,
+    vary_history,
+)
 from mtdlab.analysis.questions.results import Basis, StudyResults
+from mtdlab.analysis.questions.varied_history import (
+    Judged,
+    describe_history,
+    hold,
+    measure_variation,
+)
 from mtdlab.analysis.questions.wording import describe_recorded, join_sentences
 
 Decision = Literal["continue", "decided", "flat", "equivalent", "max_seeds", "no scores"]
 """Whether a study goes on after a look, or why it ends."""
+WITHIN = {
+    **dict.fromkeys(("flat", "equivalent"), QuestionOutcome.EQUIVALENT),
+    UNMEASURED: QuestionOutcome.WITHIN,
+    UNVARIED: QuestionOutcome.OPEN,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +68,22 @@ class Question(ABC):
 
     @property
     @abstractmethod
+    def finding(self) -> QuestionOutcome:
+        """What is decided, where differences are not all within the margin."""
+
+    @property
     def outcome(self) -> QuestionOutcome:
-        """What is decided."""
+        """What is decided; where no difference is, by what is known of history."""
+        return WITHIN.get(self.judged.verdict, self.finding)
+
+    @property
+    def is_within(self) -> bool:
+        """Whether all that is asked about is within the margin, whatever is known of history."""
+        return self.judged.is_within
+
+    def hold(self, judged: Judged, runs: pd.DataFrame) -> Judged:
+        """What was computed of runs, by what is known of the history of their keys."""
+        return hold(judged, measure_variation(self.results.study, runs, self.asked.names))
 
     @property
     @abstractmethod
@@ -112,9 +143,11 @@ class Question(ABC):
         """Whether a study that adds seeds until this is decided ends at a look."""
         if self.outcome is QuestionOutcome.NOT_TESTED:
             return "no scores"
+        if self.is_within:
+            return "equivalent"
         if self.outcome is QuestionOutcome.OPEN:
             return "max_seeds" if is_last else "continue"
-        return "equivalent" if self.outcome is QuestionOutcome.EQUIVALENT else "decided"
+        return "decided"
 
     def find_leading(self) -> frozenset[int]:
         """The numbers of the trials whose configurations get the next seeds first."""
@@ -130,8 +163,9 @@ class Question(ABC):
     def find_next_step(self) -> NextStep:
         """What to do next where the study is over."""
         study = self.results.study
-        if self.outcome is QuestionOutcome.EQUIVALENT:
-            return choose_by_cost(study)
+        if self.is_within:
+            is_open = self.outcome is QuestionOutcome.OPEN
+            return vary_history() if is_open else choose_by_cost(study)
         if self.shows_best:
             return run_best(study)
         return run_more_seeds(self.results, self.need, wider=self.wider, is_paired=self.is_paired)
@@ -141,6 +175,7 @@ class Question(ABC):
         if self.after and self.outcome is not QuestionOutcome.NOT_TESTED:
             late = f"Exploratory: the question was declared {describe_recorded(self.after)}."
             certainty = join_sentences(certainty, late)
+        certainty = join_sentences(certainty, describe_history(self.judged))
         scope = self.results.describe_scope(self.judged, is_paired=self.is_paired)
         given: dict[str, Any] = {"judged": self.judged, "outcome": self.outcome, "topic": self}
         given |= {"family": self.family, "scope": scope, "suggest": self.find_next_step}

@@ -29,6 +29,7 @@ from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.effect import describe_effect, describe_effects
 from mtdlab.analysis.questions.results import StudyResults, at_defaults
+from mtdlab.analysis.questions.varied_history import claim_within
 from mtdlab.analysis.questions.wording import (
     clean,
     describe_items,
@@ -84,9 +85,13 @@ class BestQuestion(Question):
     @cached_property
     def judged(self) -> BestVerdict:
         basis, margin = self.basis, self.results.study.margin
-        return judge_best(
+        judged = judge_best(
             self.scores, level=basis.level, margin=margin, over_looks=basis.over_looks
         )
+        runs = self.scores.runs
+        if judged.is_within:
+            runs = runs[runs["first"].isin(judged.may_be_best)]
+        return self.hold(judged, runs)
 
     @cached_property
     def compared(self) -> pd.DataFrame:
@@ -119,12 +124,10 @@ class BestQuestion(Question):
         return rank(self.table).drop_duplicates(METHOD, ignore_index=True)
 
     @property
-    def outcome(self) -> QuestionOutcome:
+    def finding(self) -> QuestionOutcome:
         if len(self.judged.ranked) < 2:
             return QuestionOutcome.NOT_TESTED
-        if self.judged.is_separated:
-            return QuestionOutcome.SHOWN
-        return QuestionOutcome.EQUIVALENT if self.judged.is_equivalent else QuestionOutcome.OPEN
+        return QuestionOutcome.SHOWN if self.judged.is_separated else QuestionOutcome.OPEN
 
     @property
     def family(self) -> str:
@@ -219,15 +222,13 @@ class BestQuestion(Question):
             f"{list_above(above, level, over)}Blocked by seed, multiplicity-adjusted; "
             f"{format_count(int(seeds), 'seed')}.",
             describe_over_looks(verdict.over_looks),
-            f"Equivalence tests at {100 * (1 - level):.3g} %{over}."
-            if verdict.is_equivalent
-            else "",
+            f"Equivalence tests at {100 * (1 - level):.3g} %{over}." if verdict.is_within else "",
         )
         heading = "Highest mean, not confirmed as best"
         if verdict.is_separated:
             heading = "Recommended configuration"
-        elif verdict.is_equivalent:
-            heading = "Highest mean; all that may be the best are equivalent"
+        elif verdict.is_within:
+            heading = "Highest mean; all that may be the best lie within the margin"
         return self.reply(
             self._describe_contest(),
             certainty,
@@ -263,11 +264,10 @@ class BestQuestion(Question):
         if verdict.is_separated:
             return f"{names[0]} is best{of}"
         alike = [names[1 + row] for row in np.flatnonzero(others["may_be_best"] & tested)]
-        if verdict.is_equivalent:
-            rest = (
-                f"{len(alike) + 1} of {count + 1} may be the best, and any two of them differ by "
-                f"less than {verdict.margin:g} points"
-            )
+        if verdict.is_within:
+            within = f"any two of them differ by less than {verdict.margin:g} points"
+            known = claim_within(verdict, within, "any two of them")
+            rest = f"{len(alike) + 1} of {count + 1} may be the best, and {known}"
         else:
             # with none alike, other configurations of its method may be the best
             rest = {

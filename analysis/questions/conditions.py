@@ -1,20 +1,24 @@
 """The question whether the optimum in MTD is the same at other learning rates and steps."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
+from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count
-from mtdlab.analysis.data.questions import PlannedQuestion, list_conditions
+from mtdlab.analysis.data.questions import MTD, PlannedQuestion, list_conditions
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.power import PlannedDesign
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
+from mtdlab.analysis.questions.base import WITHIN
 from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.shape import QuestionOverShape, ShapeQuestion
+from mtdlab.analysis.questions.varied_history import hold, measure_variation
 from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
 from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
 
@@ -33,14 +37,22 @@ class ConditionsQuestion(QuestionOverShape):
         return find_conditions(self.results, self.basis)
 
     @property
-    def outcome(self) -> QuestionOutcome:
+    def finding(self) -> QuestionOutcome:
         verdicts = [condition.verdict for condition in self.conditions]
         if not verdicts or all(verdict.seeds < 2 for verdict in verdicts):
             return QuestionOutcome.NOT_TESTED
         if any(verdict.is_undecided for verdict in verdicts):
             return QuestionOutcome.OPEN
-        flat = all(verdict.is_flat for verdict in verdicts)
-        return QuestionOutcome.EQUIVALENT if flat else QuestionOutcome.SHOWN
+        if not self.is_within:
+            return QuestionOutcome.SHOWN
+        # that of the condition whose history is known least
+        found = {WITHIN[verdict.verdict] for verdict in verdicts}
+        order = QuestionOutcome.OPEN, QuestionOutcome.WITHIN, QuestionOutcome.EQUIVALENT
+        return next(outcome for outcome in order if outcome in found)
+
+    @property
+    def is_within(self) -> bool:
+        return bool(self.conditions) and all(each.verdict.is_within for each in self.conditions)
 
     @property
     def family(self) -> str:
@@ -92,4 +104,18 @@ def find_conditions(results: StudyResults, basis: Basis | None = None) -> tuple[
     used = basis or Basis(1 - LEVEL)
     half_lives = compute_half_lives(compute_retained(results.study.probes))
     trials = used.select(results.curve_trials)
-    return compute_conditions(results.study, trials, half_lives, used.level)
+    return hold_conditions(
+        results, compute_conditions(results.study, trials, half_lives, used.level)
+    )
+
+
+def hold_conditions(
+    results: StudyResults, conditions: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    """The conditions, whose verdicts say what is known of history between their levels."""
+    held, study = [], results.study
+    for each in conditions:
+        known, _ = leave_out(each.runs, study.beyond_run)
+        verdict = hold(each.verdict, measure_variation(study, known, [MTD]))
+        held.append(replace(each, verdict=verdict))
+    return tuple(held)

@@ -18,6 +18,7 @@ from mtdlab.analysis.questions.differences import (
     name_value,
     name_within,
 )
+from mtdlab.analysis.questions.varied_history import claim_within
 from mtdlab.analysis.questions.wording import (
     clean,
     describe_points,
@@ -99,8 +100,8 @@ class ContrastQuestion(DifferencesQuestion):
         return int(np.argmin(np.abs([size.mean for size in self.judged.sizes])))
 
     @property
-    def outcome(self) -> QuestionOutcome:
-        if (outcome := super().outcome) is not QuestionOutcome.SHOWN:
+    def finding(self) -> QuestionOutcome:
+        if (outcome := super().finding) is not QuestionOutcome.SHOWN:
             return outcome
         if all(size.low > 0 for size in self.judged.sizes):
             return QuestionOutcome.SHOWN
@@ -116,11 +117,13 @@ class ContrastQuestion(DifferencesQuestion):
         found = {
             QuestionOutcome.SHOWN: f"{first} scores more than {second}",
             QuestionOutcome.OPPOSITE: f"{first} scores less than {second}",
-            QuestionOutcome.EQUIVALENT: f"{first} and {second} make no difference",
         }
         open_ = f"No difference of {first} and {second} is shown"
         if self.dependence:
             open_ = f"The difference of {first} and {second} depends on {clean(self.dependence)}"
+        if self.is_within:
+            none = f"{first} and {second} make no difference"
+            open_ = claim_within(self.judged, none, f"{first} and {second}")
         return self.state(found.get(self.outcome, open_) + name_within(self.asked))
 
     def describe_certainty(self) -> str:

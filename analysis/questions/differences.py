@@ -106,7 +106,7 @@ class DifferencesQuestion(Question):
         if self.obstacle:
             return Differences(level=basis.level, margin=margin, over_looks=basis.over_looks)
         factors = self.factors
-        return judge_differences(
+        judged = judge_differences(
             factors.table.to_numpy(),
             self.family_of_differences.rows,
             factors.covariance,
@@ -115,14 +115,13 @@ class DifferencesQuestion(Question):
             margin=margin,
             over_looks=basis.over_looks,
         )
+        return self.hold(judged, self.runs)
 
     @property
-    def outcome(self) -> QuestionOutcome:
+    def finding(self) -> QuestionOutcome:
         if self.obstacle:
             return QuestionOutcome.NOT_TESTED
-        if self.judged.is_different:
-            return QuestionOutcome.SHOWN
-        return QuestionOutcome.EQUIVALENT if self.judged.is_equivalent else QuestionOutcome.OPEN
+        return QuestionOutcome.SHOWN if self.judged.is_different else QuestionOutcome.OPEN
 
     @property
     def family(self) -> str:
@@ -130,7 +129,7 @@ class DifferencesQuestion(Question):
 
     @property
     def need(self) -> Needed | None:
-        if self.outcome is not QuestionOutcome.OPEN:
+        if self.outcome is not QuestionOutcome.OPEN or self.is_within:
             return None
         table, rows = self.factors.table, self.family_of_differences.rows
         return need_for_differences(table, self.factors.covariance, rows, self.judged)
@@ -161,7 +160,7 @@ class DifferencesQuestion(Question):
         """How the differences were tested, in sentences."""
         judged, several = self.judged, len(self.judged.sizes) > 1
         equal = ""
-        if judged.is_equivalent:
+        if judged.is_within:
             equal = f"Shown to be smaller than the margin of {judged.margin:g} points."
         tested = f"{state_p(judged)}; {format_count(judged.seeds, 'seed')}"
         how = f", simultaneous for {len(judged.sizes)} differences" if several else ""

@@ -11,6 +11,7 @@ from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.questions.answer import Answer
 from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
+from mtdlab.analysis.questions.varied_history import claim_within
 from mtdlab.analysis.questions.wording import clean, describe_points
 from mtdlab.analysis.statistics.configurations import Effects, effect_contrasts
 
@@ -52,8 +53,9 @@ class EffectQuestion(DifferencesQuestion):
     def answer(self) -> Answer:
         if self.judged.is_different:
             return self.state(f"The score depends on {self.setting}")
-        if self.judged.is_equivalent:
-            return self.state(f"{self.setting} makes no difference")
+        if self.is_within:
+            none = f"{self.setting} makes no difference"
+            return self.state(claim_within(self.judged, none, f"Any two values of {self.setting}"))
         return self.state(f"No effect of {self.setting} is shown")
 
 

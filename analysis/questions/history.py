@@ -34,7 +34,7 @@ class HistoryQuestion(QuestionOverShape):
         return "How does the measured half-life of keys go with MTD?"
 
     @property
-    def outcome(self) -> QuestionOutcome:
+    def finding(self) -> QuestionOutcome:
         """A range and a correlation are described, and not tested."""
         return QuestionOutcome.NOT_TESTED
 

@@ -8,6 +8,7 @@ import pandas as pd
 from mtdlab.analysis.data.questions import Declared
 from mtdlab.analysis.questions.answer import Answer
 from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
+from mtdlab.analysis.questions.varied_history import claim_within
 from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.statistics.configurations import interaction_contrasts
 
@@ -54,8 +55,10 @@ class InteractionQuestion(DifferencesQuestion):
         first, second = self.settings
         if self.judged.is_different:
             return self.state(f"The effect of {first} depends on {second}")
-        if self.judged.is_equivalent:
-            return self.state(f"The effect of {first} is the same at all values of {second}")
+        if self.is_within:
+            same = f"The effect of {first} is the same at all values of {second}"
+            compared = f"Effects of {first} at any two values of {second}"
+            return self.state(claim_within(self.judged, same, compared))
         return self.state(f"That the effect of {first} depends on {second} is not shown")
 
 

@@ -80,6 +80,11 @@ def choose_by_cost(study: StudyFrames) -> NextStep:
     return step(f"Choose by cost: differences are below the margin of {study.margin:g} points")
 
 
+def vary_history() -> NextStep:
+    """The step of a study whose levels were not shown to differ in history."""
+    return step("Use a higher learning rate or more steps, so that the levels differ in history")
+
+
 def run_best(study: StudyFrames) -> NextStep:
     """The step of a study whose best configuration is shown to be the best."""
     text = f"Run the best configuration and the next one {new_seeds(study)}"

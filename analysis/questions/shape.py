@@ -24,7 +24,12 @@ from mtdlab.analysis.data.runs import (
 from mtdlab.analysis.inference.looks import LEADING_LEVEL, leading_levels
 from mtdlab.analysis.inference.pairing import LevelScores, level_scores
 from mtdlab.analysis.inference.power import Needed, PlannedDesign, design_levels, need_for_verdict
-from mtdlab.analysis.inference.verdict import Judgement, Verdict, judge_levels
+from mtdlab.analysis.inference.verdict import (
+    Judgement,
+    VariedHistory,
+    Verdict,
+    judge_levels,
+)
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.base import Decision, Question
@@ -45,6 +50,7 @@ from mtdlab.analysis.questions.shape_wording import (
     find_obstacle,
     state_shape,
 )
+from mtdlab.analysis.questions.varied_history import hold
 from mtdlab.analysis.statistics.contrasts import choose_candidates
 
 _NO_SETTINGS = frozenset(TRIAL_COLUMNS) - {*PARTS, "initial_queue_size", "queue_slice"}
@@ -74,16 +80,15 @@ class ShapeQuestion(Question):
         verdict = judge_levels(
             self.scores, level=basis.level, margin=margin, over_looks=basis.over_looks
         )
+        verdict = self.hold(verdict, self.scores.runs)
         if basis.explores:
             verdict = replace(verdict, leads=())
         return state_shape(verdict, self.scores.runs)
 
     @property
-    def outcome(self) -> QuestionOutcome:
+    def finding(self) -> QuestionOutcome:
         if find_obstacle(self.judged):
             return QuestionOutcome.NOT_TESTED
-        if self.judged.is_flat:
-            return QuestionOutcome.EQUIVALENT
         return QuestionOutcome.OPEN if self.judged.is_open else QuestionOutcome.SHOWN
 
     @property
@@ -104,8 +109,8 @@ class ShapeQuestion(Question):
         settings, runs = results.study.settings, results.traced
         same = runs.loc[at_defaults(runs, varied_settings(runs, settings), settings), MTD]
         heading = "Highest mean, not confirmed as best"
-        if verdict.is_flat:
-            heading = "Highest mean; all tested are equivalent"
+        if verdict.is_within:
+            heading = "Highest mean; all tested lie within the margin"
         elif self.shows_best:
             heading = "Recommended configuration"
         return self.reply(
@@ -152,7 +157,7 @@ class ShapeQuestion(Question):
         verdict = self.judged
         if verdict.seeds < 2 or verdict.levels < 2:
             return "no scores"
-        if verdict.is_flat:
+        if verdict.is_within:
             return "flat"
         if not verdict.is_undecided:
             return "decided"
@@ -213,6 +218,10 @@ class QuestionOverShape(Question):
     def shape(self) -> ShapeQuestion:
         """The question on the shape of the score over MTD, of all runs together."""
         return ShapeQuestion(self.results, self.asked, self.basis)
+
+    @property
+    def outcome(self) -> QuestionOutcome:
+        return self.finding
 
     @property
     def judged(self) -> Judgement:
@@ -289,4 +298,5 @@ def compute_verdict(
     if settings is None:
         settings = [str(name) for name in trials if name not in _NO_SETTINGS]
     levels = level_scores(trials, settings, items, beyond_run=beyond_run)
-    return state_shape(judge_levels(levels, level=level, margin=margin), levels.runs)
+    verdict = judge_levels(levels, level=level, margin=margin)
+    return state_shape(hold(verdict, VariedHistory()), levels.runs)

@@ -9,6 +9,7 @@ from mtdlab.analysis.data.beyond_run import describe_left_out
 from mtdlab.analysis.data.runs import CONDITIONS, format_mtd, name_levels, traced_runs
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.questions.answer import Difference
+from mtdlab.analysis.questions.varied_history import claim_within, describe_history, hold
 from mtdlab.analysis.questions.wording import (
     describe_over_looks,
     format_p,
@@ -48,7 +49,8 @@ def describe_these(verdict: Verdict) -> str:
     if (these := verdict.for_these) is None:
         return ""
     test = f" ({format_p(these.p_shown)})" if these.is_peaked or these.is_trend else ""
-    return f"For exactly these items: {these.verdict}{test}."
+    word = hold(these, verdict.history).verdict
+    return f"For exactly these items: {word}{test}."
 
 
 def state_shape(verdict: Verdict, runs: pd.DataFrame) -> Verdict:
@@ -75,8 +77,8 @@ def write_sentence(verdict: Verdict) -> str:
         return texts[0]
     if effect := find_effect(verdict):
         texts.append(effect.sentence)
-    texts.append(describe_certainty(verdict))
-    if not verdict.is_flat:
+    texts += filter(None, (describe_certainty(verdict), describe_history(verdict)))
+    if not verdict.is_within:
         texts.append(
             f"Statistically indistinguishable from the best of {verdict.levels} levels "
             f"({100 * verdict.confidence:.3g} % confidence{over_all_looks(verdict.over_looks)}): "
@@ -116,8 +118,10 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
             return f"The score falls with MTD, from {first}, the lowest tested"
         compared = "within the run" if verdict.is_cut else "tested"
         return f"The score rises with MTD, up to {last}, the highest {compared}"
-    if verdict.is_flat:
-        return f"MTD makes no difference between {first} and {last}"
+    if verdict.is_within:
+        span = f"between {first} and {last}"
+        none = f"MTD makes no difference {span}"
+        return claim_within(verdict, none, f"Any two levels of MTD {span}")
     none = f"no effect of MTD between {first} and {last} is significant"
     return f"Inconclusive: {find_obstacle(verdict) or none}"
 
@@ -151,7 +155,7 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
         tests = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
     elif verdict.is_trend:
         tests = f"{describe_bounds(verdict)}{state_p(verdict)} for a trend"
-    elif verdict.is_flat:
+    elif verdict.is_within:
         tests = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
             f"{100 * (1 - verdict.confidence):.3g} %{over})"
@@ -235,7 +239,9 @@ def explain_shape(verdict: Verdict) -> tuple[str, ...]:
     return (
         "The verdict on MTD comes from a model of the score with an effect of the seed and one of "
         "the level of MTD. It is “flat” if any two levels are shown to differ by less than "
-        f"{verdict.margin:g} points (equivalence tests); if not, “peaked” if the slope of the "
+        f"{verdict.margin:g} points (equivalence tests) and history to vary between them; it is "
+        "“history not shown to vary” or, where that was not measured, “within margin” if only the "
+        "score is. If not, it is “peaked” if the slope of the "
         "score on log MTD up to an inner level and the slope down from it are both significant, "
         "adjusted for the choice of that level; if not, “rising” or “falling” if the slope over "
         "all levels and the difference of the ends are significant; otherwise “inconclusive”. A "

@@ -63,7 +63,7 @@ class SufficiencyQuestion(Question):
         return ShapeQuestion(self.results, self.asked, self.basis)
 
     @property
-    def outcome(self) -> QuestionOutcome:
+    def finding(self) -> QuestionOutcome:
         """Opposite where it is rejected; that it is not rejected shows nothing."""
         if self.info.answer == "cannot be tested":
             return QuestionOutcome.NOT_TESTED

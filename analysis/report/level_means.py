@@ -6,7 +6,7 @@ from pathlib import Path
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.level_means import PUBLISHED, LevelMeans, MeansVerdict, judge_means
-from mtdlab.analysis.inference.verdict import Verdict
+from mtdlab.analysis.inference.verdict import VariedHistory, Verdict
 from mtdlab.analysis.questions.answer import list_numbers
 from mtdlab.analysis.questions.next_steps import NextStep
 from mtdlab.analysis.questions.shape import list_shape
@@ -16,6 +16,7 @@ from mtdlab.analysis.questions.shape_wording import (
     find_effect,
     write_sentence,
 )
+from mtdlab.analysis.questions.varied_history import hold
 from mtdlab.analysis.questions.wording import clean, format_p
 from mtdlab.analysis.report.cells import describe_curve, make_table
 from mtdlab.analysis.report.page import BasePage, Headline, Recommendation, Status
@@ -45,12 +46,13 @@ _METHODS = (
     "Levels that are statistically indistinguishable from the best: 95 % confidence set by "
     "comparison of each level with all others (Hsu 1984), with one-sided critical values of the "
     "largest difference.",
-    "The verdict is “flat” if any two levels are shown to differ by less than 0.5 points (two "
-    "one-sided tests at 5 % for each pair), else “peaked” by the two-line test, else “rising” or "
-    "“falling” if the slope over all levels and the difference of the ends are significant (5 %, "
-    "two-sided), else “inconclusive”. A score that rises is “lower at the end” if another level "
-    "is significantly better than the last, and its end is open unless the last is shown to be "
-    "less than 0.5 points below the best; one that falls likewise at its start.",
+    "The verdict is “within margin” if any two levels are shown to differ by less than 0.5 points "
+    "(two one-sided tests at 5 % for each pair; means do not tell whether history differed), else "
+    "“peaked” by the two-line test, else “rising” or “falling” if the slope over all levels and "
+    "the difference of the ends are significant (5 %, two-sided), else “inconclusive”. A score "
+    "that rises is “lower at the end” if another level is significantly better than the last, and "
+    "its end is open unless the last is shown to be less than 0.5 points below the best; one that "
+    "falls likewise at its start.",
 )
 
 
@@ -105,7 +107,9 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
     The arguments are those of `write_report`. Raises OSError if the folder cannot be written.
     """
     judged = judge_means(data)
-    verdict = replace(judged.verdict, sentence=write_sentence(judged.verdict))
+    verdict = hold(judged.verdict, VariedHistory())
+    verdict = replace(verdict, sentence=write_sentence(verdict))
+    judged = replace(judged, verdict=verdict)
     equality = (
         f"A test that all levels are equal has {format_p(judged.p_equal)}; without MTD "
         f"{format_mtd(judged.left_out)}, on which this rests most, it has "

@@ -85,8 +85,8 @@ def describe_look(look: LookRow, looks: int) -> str:
     ends = {
         "continue": f"{len(look.added)} trials added",
         "decided": "the verdict is decided",
-        "flat": "ended, since the score is flat",
-        "equivalent": "ended, since what may be the best, or is asked about, is equivalent",
+        "flat": "ended, since any two levels are within the margin",
+        "equivalent": "ended, since what may be the best, or is asked about, is within the margin",
         "max_seeds": "ended at max_seeds",
         "no scores": "ended, since nothing can be compared",
     }

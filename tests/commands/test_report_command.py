@@ -28,7 +28,7 @@ FIELDS = {
         "peak_interval",
         "optimal_range",
     ),
-    *("runner_up", "lowest", "p_value", "p_trend", "p_over_looks", "confidence"),
+    *("runner_up", "lowest", "p_value", "p_trend", "history", "p_over_looks", "confidence"),
     *("mtd_sufficient", "seeds_for_power", "items_for_power", "items", "left_out"),
     "baseline",
 }

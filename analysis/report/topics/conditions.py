@@ -9,7 +9,11 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import SCORE, SOURCE, load_curve
 from mtdlab.analysis.data.runs import format_mtd
-from mtdlab.analysis.questions.conditions import ConditionsQuestion, find_conditions
+from mtdlab.analysis.questions.conditions import (
+    ConditionsQuestion,
+    find_conditions,
+    hold_conditions,
+)
 from mtdlab.analysis.questions.shape_wording import describe_conditions
 from mtdlab.analysis.questions.wording import PERCENT, describe_items
 from mtdlab.analysis.report.cells import describe_covered, make_table
@@ -166,7 +170,7 @@ def _build_batches(context: StudyContext) -> Contents | None:
     if len(groups) < 2 or all(runs["mtd"].nunique() < 2 for runs in groups.values()):
         return None
     named = [(_name_size(size), runs) for size, runs in groups.items()]
-    conditions = judge_conditions(context.study, named)
+    conditions = hold_conditions(context, judge_conditions(context.study, named))
     curves, paired = (
         pd.concat(tables, keys=groups, names=["batch_size"])
         .reset_index("batch_size")

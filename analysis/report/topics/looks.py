@@ -2,9 +2,11 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 from mtdlab.analysis.data.frames import Plan, StudyFrames
 from mtdlab.analysis.inference.looks import over_looks_of
+from mtdlab.analysis.inference.verdict import UNMEASURED
 from mtdlab.analysis.questions.wording import clean, describe_recorded, format_p
 from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
@@ -24,12 +26,15 @@ _KEPT = "levels of MTD beyond the run kept, "
 _SPECIFIED = ("metric", "margin", "alpha", "beyond_run", "looks")
 _ENDS = {
     "decided": "The study ended there, because its verdict was decided.",
-    "flat": "The study ended there for futility: the score is flat within the margin.",
-    "equivalent": "The study ended there for futility: what may be the best, or is asked about, is "
-    "equivalent within the margin.",
+    "flat": "The study ended there for futility: any two levels differ by less than the margin.",
+    "equivalent": "The study ended there for futility: what may be the best, or is asked about, "
+    "differs by less than the margin.",
     "max_seeds": "The study ended there undecided, at its largest number of seeds.",
     "no scores": "The study ended there, because there was nothing to compare.",
 }
+
+# looks that were recorded before history was asked for
+_NAMED = dict.fromkeys(("flat", "equivalent"), UNMEASURED)
 
 
 def _describe_plans(plans: tuple[Plan, ...]) -> str:
@@ -72,13 +77,15 @@ def _describe_looks(study: StudyFrames) -> tuple[str, ...]:
         "that of the last look and of its trials. Its intervals are made at the confidence that "
         f"belongs to the nominal level of that look, {100 * (1 - last['alpha']):.3g} %, so that "
         f"those of all looks together have {100 * (1 - study.alpha):.3g} %. The nominal levels "
-        "hold also where a study that looks flat is continued.",
+        "hold also where a study that could have ended for futility is continued.",
     )
 
 
 def build(context: StudyContext) -> Contents | None:
     """The specifications and looks; None for a study that recorded neither."""
-    study = context.study
+    study, known = context.study, context.question.judged.history
+    if known is not None and not known.is_shown:
+        study = replace(study, looks=study.looks.replace({"verdict": _NAMED}))
     if not study.plans and not len(study.looks):
         return None
     looks = study.looks.drop(columns="trials")

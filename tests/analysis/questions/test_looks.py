@@ -50,7 +50,7 @@ PLATEAU, FLAT = [0.0, 4, 6, 6.45, 6.44], [0.0] * 5
         (PEAK, 0.5, False, "peaked", "decided"),
         (PEAK, 20.0, False, "inconclusive", "continue"),
         (PEAK, 20.0, True, "inconclusive", "max_seeds"),
-        (FLAT, 0.05, False, "flat", "flat"),
+        (FLAT, 0.05, False, "within margin", "flat"),
         # the last level is not shown to be as good as the best: more seeds may find a peak
         (SATURATING, 0.5, False, "rising, end open", "continue"),
         (SATURATING, 0.5, True, "rising, end open", "max_seeds"),

@@ -264,7 +264,9 @@ def test_configurations_that_are_equivalent_are_chosen_by_cost() -> None:
         "them differ by less than 0.5 points"
     )
     assert shown.certainty.endswith("Equivalence tests at 5 %.")
-    assert shown.recommendation.label == "Highest mean; all that may be the best are equivalent"
+    assert shown.recommendation.label == (
+        "Highest mean; all that may be the best lie within the margin"
+    )
     assert shown.next_step.text.startswith("Choose by cost: differences are below the margin")
 
 

@@ -152,6 +152,6 @@ def test_a_comparison_is_that_of_its_last_look_over_all_looks(study: StudyFrames
     assert StudyContext(compared).verdict.over_looks is None
     equal = look(1, verdict="equivalent", decision="equivalent", p_value=0.4, added=0)
     table = pd.DataFrame([equal], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))
-    assert "what may be the best, or is asked about, is equivalent within the margin" in (
+    assert "what may be the best, or is asked about, differs by less than the margin" in (
         text_of(replace(compared, looks=table))
     )

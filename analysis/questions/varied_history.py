@@ -1,0 +1,126 @@
+"""Whether what is compared changed the history of keys, and what is said where it did not.
+
+That scores do not differ says nothing of a history that was not shown to vary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from math import comb, isfinite
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.questions import ANY, MTD
+from mtdlab.analysis.data.runs import format_mtd, free_settings, has_mtd
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.best import number_configurations
+from mtdlab.analysis.inference.intervals import Estimate, estimate, share_level
+from mtdlab.analysis.inference.pairing import merge_levels
+from mtdlab.analysis.inference.verdict import (
+    LEAST_VARIED,
+    UNMEASURED,
+    UNVARIED,
+    Judgement,
+    VariedHistory,
+)
+from mtdlab.analysis.questions.wording import clean, join_sentences, join_words
+
+_AGE = ("ema_decay", "ema_decay_end", "ema_schedule_steps", "batch_size", "queue_slice")
+SETTINGS = (MTD, "queue_size", *_AGE)
+"""What changes the history of keys."""
+_MOST_ENDS = 20
+Judged = TypeVar("Judged", bound=Judgement)
+
+
+def measure_variation(
+    study: StudyFrames, runs: pd.DataFrame, names: Sequence[str]
+) -> VariedHistory | None:
+    """What the values of `names` in completed runs did to history; None where it is not asked.
+
+    Of all pairs of levels it is the one whose difference in similarity, paired by seed, has the
+    highest lower bound at 95 % confidence, by Bonferroni's rule for their number.
+    """
+    asked = free_settings(runs, study.compared) if ANY in names else names
+    by = [name for name in asked if name in SETTINGS and name in runs]
+    if not by or (by == ["batch_size"] and not has_mtd(runs).any()):
+        return None
+    if MTD in by:
+        runs = runs.assign(mtd=merge_levels(runs[MTD]))
+    found = VariedHistory()
+    if {MTD, "queue_size"} & {*by} and runs.get("queue_size", runs["seed"][:0]).nunique() > 1:
+        found = VariedHistory(keys=(int(runs["queue_size"].min()), int(runs["queue_size"].max())))
+    similarity = study.history.groupby("number")["similarity"].mean()
+    measured = runs.assign(similarity=runs["number"].map(similarity)).dropna(subset="similarity")
+    measured["level"] = number_configurations(measured, by)
+    levels = measured.drop_duplicates("level").set_index("level")
+    table = measured.pivot_table(index="seed", columns="level", values="similarity")
+    order, count = table.mean().sort_values().index, comb(table.shape[1], 2)
+    for low, high in product(order[:_MOST_ENDS], order[::-1][:_MOST_ENDS]):
+        differences = (table[high] - table[low]).dropna().to_numpy(np.float64)
+        if low == high or not len(differences):
+            continue
+        size = estimate(differences, share_level(count))
+        if not found.names or _rank(size) > _rank(found.size):
+            ends = (_name_level(by, levels.loc[level]) for level in (high, low))
+            found = replace(found, size=size, names=tuple(ends))
+    return found
+
+
+def _rank(size: Estimate) -> tuple[float, float]:
+    return size.low if isfinite(size.low) else -np.inf, size.mean
+
+
+def _name_level(names: Sequence[str], row: pd.Series) -> str:
+    """A level as text."""
+    written = {name: clean(f"{name} {format_value(name, row[name])}") for name in names}
+    if MTD in written:
+        written[MTD] = f"MTD {format_mtd(row[MTD])}"
+    return join_words([*written.values()])
+
+
+def hold(judged: Judged, history: VariedHistory | None) -> Judged:
+    """What was computed; differences within the margin are named by what is known of history."""
+    if history is None or not judged.is_within or history.is_shown:
+        return replace(judged, history=history)
+    return replace(judged, verdict=UNVARIED if history.names else UNMEASURED, history=history)
+
+
+def claim_within(judged: Judgement, claim: str, compared: str) -> str:
+    """What differences within the margin show, in a few words.
+
+    It is the `claim` that there is none where history is shown to vary, or is not asked about;
+    `compared` is what differs by less than the margin, such as "Any two levels".
+    """
+    if judged.verdict == UNVARIED:
+        return "History was not shown to vary"
+    if judged.verdict == UNMEASURED:
+        within = f"{compared} differ by less than {judged.margin:g} points"
+        return f"{within}; whether history differed was not measured"
+    return claim
+
+
+def describe_history(judged: Judgement) -> str:
+    """What is known of history where no difference in score is shown, in sentences; else empty."""
+    if (history := judged.history) is None or not (judged.is_within or judged.is_open):
+        return ""
+    measured, of_age = "", "whether it did was not measured"
+    if history.names:
+        shown, size, (least, most) = history.is_shown, history.size, history.names
+        of_age = f"it was {'' if shown else 'not '}shown to differ"
+        interval = "no interval with one seed"
+        if isfinite(size.low):
+            interval = f"{100 * LEVEL:g} % CI {size.low:.3f} to {size.high:.3f} for all pairs"
+        measured = (
+            f"History was {'' if shown else 'not '}shown to vary: the mean cosine of keys in use "
+            f"and the online encoder's vectors of their sentences is {size.mean:.3f} higher at "
+            f"{least} than at {most} ({interval}; it has to be at least {LEAST_VARIED:g})."
+        )
+    if not history.keys:
+        return measured
+    least_keys, most_keys = history.keys
+    number = f"The number of keys (K) varied, from {least_keys:,} to {most_keys:,}"
+    return join_sentences(measured, f"{number}; of their age, {of_age}.")
