@@ -146,6 +146,15 @@ def draw_score_by_half_life(runs: pd.DataFrame, ax: Axes, *, name: str) -> None:
     marks.explain(ax)
 
 
+def draw_score_by_similarity(runs: pd.DataFrame, ax: Axes, *, name: str) -> None:
+    """The score of each run against its column similarity, coloured by MTD."""
+    marks = style.LevelMarks(runs["mtd"])
+    scatter_by_mtd(runs, ax, "similarity", "score", marks, value="similarity")
+    ax.set_xlabel("similarity of keys in use (mean cosine)")
+    style.label_score(ax, name)
+    marks.explain(ax)
+
+
 _BEYOND = "longer than the longest lag"
 
 
