@@ -104,8 +104,13 @@ def claim_within(judged: Judgement, claim: str, compared: str) -> str:
 
 
 def describe_history(judged: Judgement) -> str:
-    """What is known of history where no difference in score is shown, in sentences; else empty."""
-    if (history := judged.history) is None or not (judged.is_within or judged.is_open):
+    """What is known of history where no difference in score is shown; else empty."""
+    return describe_variation(judged.history) if judged.is_within or judged.is_open else ""
+
+
+def describe_variation(history: VariedHistory | None) -> str:
+    """What was measured of history, in sentences; empty where it was not asked about."""
+    if history is None:
         return ""
     measured, of_age = "", "whether it did was not measured"
     if history.names:

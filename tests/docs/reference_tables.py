@@ -95,6 +95,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "items": "evaluation items whose sampling the interval covers; 0: it covers seeds alone",
     "n": "trials",
     "number": "number of the trial, as in Optuna",
+    "oldest": "mean similarity of keys of the greatest age in use",
     "oldest_age": "greatest age of the keys in use, in steps",
     "oldest_similarity": "`similarity`, of keys of the greatest age",
     "optimism": "expected excess of the best of n over its own mean",
@@ -206,11 +207,21 @@ def _study(**varied: Sequence[Any]) -> StudyFrames:
         spectra=pd.DataFrame(values, index=spectra.index),
         scores=scores[["number", "task", "score"]],
         probes=probes.assign(cosine=0.9 ** probes["lag"], cosine_different=0.1),
+        history=_measure(trials),
         references=pd.DataFrame([("builtin", "mean", 27.3)], columns=[*REFERENCE_COLUMNS]),
         looks=pd.DataFrame([dict(zip(LOOK_COLUMNS, look, strict=True))]),
         settings={name: RecordedSetting(name, default=value) for name, value in _FIXED.items()},
         methods={"mocose": "MoCoSE", "simcse": "SimCSE", "mixcse": "MixCSE"},
         select_by="sts_dev",
+    )
+
+
+def _measure(trials: pd.DataFrame) -> pd.DataFrame:
+    """Similarities of keys that fall with the MTD."""
+    measured = trials[["number", "mtd"]].dropna().assign(step=20, age=4, oldest_age=8)
+    similarity = 1 - 0.01 * measured["mtd"]
+    return measured.assign(similarity=similarity, oldest_similarity=similarity, different=0.1).drop(
+        columns="mtd"
     )
 
 

@@ -3,10 +3,13 @@
 import pandas as pd
 
 from mtdlab.analysis import figures
+from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.questions import MTD
 from mtdlab.analysis.data.runs import format_mtd, varied_settings
 from mtdlab.analysis.inference.intervals import summarise
+from mtdlab.analysis.questions.varied_history import describe_variation, measure_variation
 from mtdlab.analysis.questions.wording import PERCENT
 from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
@@ -14,8 +17,8 @@ from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyCon
 _DEFINITION = (
     "At a sixth, a half and five sixths of each run some sentences of the corpus are compared: "
     "their keys of the mean and of the greatest age in use, and what the online encoder makes of "
-    "them now. Similarity is the mean cosine of both; it is 1 where keys do not age. It also "
-    "contains what differs between the branches, such as heads and dropout."
+    "them now, without dropout. Similarity is the mean cosine of both; it is 1 where keys do not "
+    "age."
 )
 
 
@@ -39,10 +42,12 @@ def build(context: StudyContext) -> Contents | None:
         csv="key_similarity",
         labels={**context.labels, "mean": "similarity", "oldest": "of the oldest keys"},
     )
+    within, _ = leave_out(runs, context.study.beyond_run)
+    varied = measure_variation(context.study, within, [MTD])
     return Contents(
         csv={"key_similarity": levels.assign(oldest=oldest), "trials_key_similarity": runs},
         figures={"key_similarity": _draw(context, runs)},
-        text=(_DEFINITION, _describe(runs)),
+        text=(_DEFINITION, _describe(runs), describe_variation(varied)),
         tables=(table,),
     )
 

@@ -1,5 +1,6 @@
 """No difference in score is called none without a history that is shown to vary."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +19,9 @@ from mtdlab.analysis.questions.study import find_answer, find_main, find_others,
 from mtdlab.analysis.questions.varied_history import measure_variation
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.level_means import write_level_means
+from mtdlab.analysis.report.topics import keys
 from mtdlab.analysis.report.topics.looks import build
-from tests.analysis.conftest import SETTINGS, build_study, make_trials
+from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 from tests.analysis.questions.conftest import recorded
 from tests.conftest import Settings
 from tests.training.conftest import run
@@ -236,3 +238,20 @@ def test_looks_and_means_of_before_are_not_called_flat(tmp_path: Path) -> None:
     report = write_level_means(LevelMeans("a", "b", values), tmp_path, generated="", version="0")
     assert report.verdict.verdict == report.fields["verdict"] == NOT_MEASURED
     assert [claim for claim in CLAIMS if claim in report.verdict.sentence] == []
+
+
+def test_the_page_says_what_the_levels_did_to_the_similarity() -> None:
+    for similarity, known in ((aged, "shown"), (unaged, "not shown")):
+        contents = keys.build(StudyContext(measured(make_trials(), similarity)))
+        assert contents is not None
+        assert f"History was {known} to vary: the mean cosine of keys in" in " ".join(contents.text)
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_a_page_on_keys_that_do_not_age_claims_nothing(tmp_path: Path) -> None:
+    report, page = report_of(measured(level(times=(1, 8)), unaged), tmp_path)
+    assert "<h1>History was not shown to vary</h1>" in page
+    stated = [*report.summary, *re.findall(r"<(?:p|figcaption)[ >].*?</", page, flags=re.S)]
+    explained = "The verdict on MTD comes from"
+    for text in (text for text in stated if explained not in text):
+        assert [claim for claim in ("flat", "equivalent", "no difference") if claim in text] == []
