@@ -18,7 +18,7 @@ from mtdlab.analysis.data.questions import ANY, MTD
 from mtdlab.analysis.data.runs import format_mtd, free_settings, has_mtd
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.best import number_configurations
-from mtdlab.analysis.inference.intervals import Estimate, estimate, share_level
+from mtdlab.analysis.inference.intervals import estimate, share_level
 from mtdlab.analysis.inference.pairing import merge_levels
 from mtdlab.analysis.inference.verdict import (
     LEAST_VARIED,
@@ -29,8 +29,10 @@ from mtdlab.analysis.inference.verdict import (
 )
 from mtdlab.analysis.questions.wording import clean, join_sentences, join_words
 
-_AGE = ("ema_decay", "ema_decay_end", "ema_schedule_steps", "batch_size", "queue_slice")
-SETTINGS = (MTD, "queue_size", *_AGE)
+SETTINGS = (
+    *(MTD, "ema_decay", "ema_decay_end", "ema_schedule_steps"),
+    *("queue_size", "queue_slice", "batch_size"),
+)
 """What changes the history of keys."""
 _MOST_ENDS = 20
 Judged = TypeVar("Judged", bound=Judgement)
@@ -50,28 +52,29 @@ def measure_variation(
         return None
     if MTD in by:
         runs = runs.assign(mtd=merge_levels(runs[MTD]))
-    found = VariedHistory()
-    if {MTD, "queue_size"} & {*by} and runs.get("queue_size", runs["seed"][:0]).nunique() > 1:
-        found = VariedHistory(keys=(int(runs["queue_size"].min()), int(runs["queue_size"].max())))
+    found, keys = VariedHistory(), runs.get("queue_size", runs["seed"][:0])
+    # of a user's program it may be text
+    if {MTD, "queue_size"} & {*by} and keys.dtype.kind in "iuf" and keys.nunique() > 1:
+        found = VariedHistory(keys=(int(keys.min()), int(keys.max())))
     similarity = study.history.groupby("number")["similarity"].mean()
     measured = runs.assign(similarity=runs["number"].map(similarity)).dropna(subset="similarity")
     measured["level"] = number_configurations(measured, by)
     levels = measured.drop_duplicates("level").set_index("level")
     table = measured.pivot_table(index="seed", columns="level", values="similarity")
-    order, count = table.mean().sort_values().index, comb(table.shape[1], 2)
-    for low, high in product(order[:_MOST_ENDS], order[::-1][:_MOST_ENDS]):
-        differences = (table[high] - table[low]).dropna().to_numpy(np.float64)
-        if low == high or not len(differences):
-            continue
-        size = estimate(differences, share_level(count))
-        if not found.names or _rank(size) > _rank(found.size):
-            ends = (_name_level(by, levels.loc[level]) for level in (high, low))
-            found = replace(found, size=size, names=tuple(ends))
-    return found
-
-
-def _rank(size: Estimate) -> tuple[float, float]:
-    return size.low if isfinite(size.low) else -np.inf, size.mean
+    order, level = table.mean().sort_values().index, share_level(comb(table.shape[1], 2) or 1)
+    sizes = {
+        (high, low): estimate(differences.to_numpy(np.float64), level)
+        for low, high in product(order[:_MOST_ENDS], order[::-1][:_MOST_ENDS])
+        if low != high and len(differences := (table[high] - table[low]).dropna())
+    }
+    if not sizes:
+        return found
+    # with one seed no pair has a bound
+    ends = max(
+        sizes, key=lambda pair: (isfinite(sizes[pair].low), sizes[pair].low, sizes[pair].mean)
+    )
+    names = tuple(_name_level(by, levels.loc[number]) for number in ends)
+    return replace(found, size=sizes[ends], names=names)
 
 
 def _name_level(names: Sequence[str], row: pd.Series) -> str:
