@@ -195,7 +195,8 @@ def test_the_levels_with_the_least_and_the_most_history_are_found_paired_by_seed
     assert by_decay is not None
     assert (by_decay.names, by_decay.keys) == (("ema_decay 0.75", "ema_decay 0.85"), ())
     assert measure_variation(study, trials, ["learning_rate"]) is None
-    texts = measure_variation(study, trials.assign(queue_size="64k"), ["mtd", "queue_size"])
+    named = trials.assign(queue_size="K " + trials["queue_size"].astype("str"))
+    texts = measure_variation(study, named, ["mtd", "queue_size"])
     assert texts is not None
     assert texts.keys == ()
     one = measure_variation(study, trials[trials["seed"] == 0], ["mtd"])
