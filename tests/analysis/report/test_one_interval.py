@@ -4,6 +4,7 @@ import html
 import re
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import TOPICS
 from tests.analysis.conftest import build_study, make_trials
 
+GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
 _NUMBER = r"[+−-]?\d+\.\d\d"
 _STATED = re.compile(rf"({_NUMBER})(?: points)?[ (|]{{1,3}}[\d.]+ % CI ({_NUMBER}) to ({_NUMBER})")
 
@@ -67,6 +69,17 @@ def test_a_page_has_one_interval_for_a_difference(
     assert found
     twice = {size: intervals for size, intervals in found.items() if len(intervals) > 1}
     assert not twice
+
+
+@pytest.mark.parametrize(
+    "page", sorted(GALLERY.glob("*/index.html")), ids=lambda page: page.parent.name
+)
+def test_a_page_of_the_gallery_has_one_interval_for_a_difference(page: Path) -> None:
+    text = re.sub(r"<svg.*?</svg>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    cells = re.sub(r"</td>\s*<td[^>]*>", " | ", text)
+    found = find_intervals(re.sub(r"<[^>]+>", "", cells))
+    assert found
+    assert not {size: intervals for size, intervals in found.items() if len(intervals) > 1}
 
 
 def test_two_intervals_are_noticed() -> None:
