@@ -7,7 +7,8 @@ import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import describe_left_out
 from mtdlab.analysis.data.runs import CONDITIONS, format_mtd, name_levels, traced_runs
-from mtdlab.analysis.inference.verdict import Verdict
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.verdict import Lead, Verdict
 from mtdlab.analysis.questions.answer import Difference
 from mtdlab.analysis.questions.varied_history import claim_within, describe_history, hold
 from mtdlab.analysis.questions.wording import (
@@ -41,7 +42,13 @@ def find_effect(verdict: Verdict) -> Difference | None:
         role = "the first level" if lead.mtd == verdict.first else "the last level"
     best, other = (format_mtd(mtd) for mtd in (verdict.peak_mtd, lead.mtd))
     text = f"MTD {best}, the highest mean, less MTD {other}, {role}"
-    return Difference(lead.size, verdict.confidence, text, over_all_looks(verdict.over_looks))
+    over = over_all_looks(verdict.over_looks)
+    return Difference(_size_of(lead, verdict), verdict.confidence, text, over)
+
+
+def _size_of(lead: Lead, verdict: Verdict) -> Estimate:
+    """A difference as it is stated: that it is within the margin has bounds of its own tests."""
+    return Estimate(lead.size.mean) if verdict.is_within else lead.size
 
 
 def describe_these(verdict: Verdict) -> str:
@@ -165,8 +172,8 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
         roles = {"the runner-up": not place, "the lowest": place == last}
         roles["the default"] = lead.mtd == default
         named = [role for role, holds in roles.items() if holds]
-        if named and effect and lead.size is not effect.size:
-            above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
+        if named and effect and lead.size.mean != effect.size.mean:
+            above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = _size_of(lead, verdict)
     span = f"MTD {format_mtd(verdict.first)} to {format_mtd(verdict.last)}"
     levels = f"{verdict.levels} levels, {span}"
     if verdict.left_out:

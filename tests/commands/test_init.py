@@ -19,7 +19,7 @@ STUDIES = Path(__file__).parents[2] / "studies"
 
 def test_a_packaged_study_is_copied_byte_by_byte(command: Command, tmp_path: Path) -> None:
     text = command("init mtd").stdout
-    assert "wrote mtd.yaml: study mtd, 48 trials (ema_decay varied, 8 seeds)" in text
+    assert "wrote mtd.yaml: study mtd, 40 trials (ema_decay varied, 8 seeds)" in text
     assert (tmp_path / "mtd.yaml").read_bytes() == (STUDIES / "mtd.yaml").read_bytes()
     error = command("init mtd", 2).stderr
     assert "mtd.yaml exists and is not overwritten; name another file with --out" in error
