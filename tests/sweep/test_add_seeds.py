@@ -196,7 +196,7 @@ def test_a_look_is_recorded_once_only_for_its_own_trials_and_its_design_cannot_c
         sweep(STUDY + "verdict: {alpha: 0.2}\n")
     with pytest.raises(MtdlabError, match=r"beyond_run: was keep, now leave-out"):
         sweep(STUDY.replace("keep", "leave-out"))
-    with pytest.raises(MtdlabError, match="configurations: was"):
+    with pytest.raises(MtdlabError, match=r"search.ema_decay: was"):
         sweep(STUDY.replace("0.99]", "0.99, 0.995]"))
 
 

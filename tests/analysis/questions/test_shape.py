@@ -125,8 +125,8 @@ def test_an_open_end_states_what_is_open() -> None:
 def test_a_flat_score_states_its_margin_and_significance_level() -> None:
     assert write_sentence(replace(BASE, verdict="flat")) == (
         "MTD makes no difference between 10 and 208. MTD 28, the highest mean, less MTD 10, the "
-        "lowest mean: +5.98 points. Above the runner-up, MTD 41: 0.50 points. Any two levels differ "
-        f"by less than 0.5 points (equivalence tests at 5 %); {_COUNTS}"
+        "lowest mean: +5.98 points. Above the runner-up, MTD 41: 0.50 points. Any two levels "
+        f"differ by less than 0.5 points (equivalence tests at 5 %); {_COUNTS}"
     )
 
 
