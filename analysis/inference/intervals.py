@@ -26,6 +26,8 @@ class Estimate:
 
 
 UNKNOWN = Estimate(math.nan)
+_MOST = 100.0
+"""The largest correlation or share, in points."""
 
 
 def share_level(count: int, level: float = LEVEL) -> float:
@@ -77,7 +79,8 @@ def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") ->
     """Mean and t interval of a column, whose values are finite, for each group of runs.
 
     Columns: `by`, by which rows are sorted, then n (runs), seeds, mean, low, high. The mean is over
-    the means of the seeds; with one seed low and high are NaN; no runs give no rows.
+    the means of the seeds; with one seed low and high are NaN, and where they are impossible for
+    scores (`without_impossible`); no runs give no rows.
     """
     keys = list(by)
     of_seeds = runs.groupby([*keys, "seed"])[value]
@@ -87,4 +90,16 @@ def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") ->
     quantile = special.stdtrit(seeds.to_numpy(np.float64) - 1, (1 + LEVEL) / 2)
     width = quantile * means.std().to_numpy(np.float64) / np.sqrt(seeds.to_numpy())
     columns = {"n": amounts.sum(), "seeds": seeds, "mean": mean}
-    return pd.DataFrame(columns | {"low": mean - width, "high": mean + width}).reset_index()
+    table = pd.DataFrame(columns | {"low": mean - width, "high": mean + width}).reset_index()
+    if value == "score" and runs[value].abs().max() <= _MOST:
+        table.loc[(table["low"] < -_MOST) | (table["high"] > _MOST), ["low", "high"]] = math.nan
+    return table
+
+
+def without_impossible(mean: Estimate, scores: Floats) -> Estimate:
+    """The mean of scores without an interval that leaves -100 to 100, where no score does.
+
+    The few seeds that give such an interval do not estimate one.
+    """
+    leaves = mean.low < -_MOST or mean.high > _MOST
+    return Estimate(mean.mean) if leaves and np.abs(scores).max() <= _MOST else mean

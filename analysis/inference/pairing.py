@@ -25,6 +25,7 @@ from mtdlab.analysis.inference.intervals import (
     estimate,
     estimate_over_items,
     summarise,
+    without_impossible,
 )
 from mtdlab.analysis.inference.shapes import ShapeTests, shape_tests
 from mtdlab.analysis.measures import Floats
@@ -84,8 +85,9 @@ def estimate_mean(runs: pd.DataFrame, items: ItemScores | None) -> Mean:
     values = per_seed.to_numpy(dtype=np.float64)
     of_seeds = _seed_influences(runs, per_seed.index, items)
     if of_seeds is None:
-        return Mean(len(values), 0, estimate(values))
-    return Mean(len(values), of_seeds.shape[1], estimate_over_items(values, of_seeds))
+        return Mean(len(values), 0, without_impossible(estimate(values), values))
+    mean = estimate_over_items(values, of_seeds)
+    return Mean(len(values), of_seeds.shape[1], without_impossible(mean, values))
 
 
 def summarise_scores(

@@ -1,7 +1,8 @@
 """How far the power that `mtdlab plan` promises is from that of simulated studies.
 
 Each design is planned as `plan` does it (`mtdlab.analysis.inference.power`): with so many seeds a
-peak or a slope is to be found in 80 % of studies, or a flat score to be shown to be flat; with
+peak, any rise, or a rise up to its end is to be found in 80 % of studies, or a flat score to be
+shown to be flat; with
 looks, in the share that is stated. Fresh studies are then drawn with other random numbers, with
 exactly that number of seeds and with the covariances that the plan was given, and are judged as a
 page judges them: by all rules of the verdict, and with critical values for the share of the items
@@ -12,7 +13,7 @@ is, and the plan has the slopes, curvatures and variances that it takes from it.
 Letters: B studies, S seeds, L levels.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ from mtdlab.analysis.inference.scatter import (
     assume_scatter,
     estimate_errors,
 )
-from mtdlab.analysis.inference.shapes import shape_tests
+from mtdlab.analysis.inference.shapes import UNDECIDED, shape_tests
 from mtdlab.analysis.measures import Floats
 
 ALPHA, MARGIN = 0.05, 0.5
@@ -157,19 +158,29 @@ def plan(
     return {target.kind: target for target in reversed(found)}
 
 
+SOUGHT: Mapping[str, tuple[str, list[str]]] = {
+    "peaked": ("peak", ["peaked"]),
+    "any rise": ("slope", ["rising", "rising, lower at the end", "rising, end open"]),
+    "rising": ("end", ["rising"]),
+}
+"""What a plan states the power of: its kind there, and the verdicts that find it."""
+
+
+def effects_of(name: str, design: Design, effect: float) -> Floats:
+    """The means of the levels, (L,): a peak, or a slope up to the last one."""
+    truth = peak_effects if name == "peaked" else slope_effects
+    return np.asarray(truth(design.distance, effect))
+
+
 def measure(design: Design, effect: float, studies: int, seed: int) -> list[dict[str, object]]:
     """What a plan promises of one design, and the shares of studies, as rows."""
     rng = np.random.default_rng([seed, len(design.distance), int(100 * effect)])
     targets = plan(design, effect, (10,), (ALPHA,))
-    sought = {
-        "peaked": ("peak", peak_effects(design.distance, effect)),
-        "rising": ("slope", slope_effects(design.distance, effect)),
-    }
     found = []
-    for name, (kind, effects) in sought.items():
+    for name, (kind, verdicts) in SOUGHT.items():
         if seeds := targets[kind].needed.seeds:
-            scores = design.draw(rng, studies, seeds, effects)
-            power = np.mean([verdict == name for verdict in judge(design, scores, ALPHA, MARGIN)])
+            scores = design.draw(rng, studies, seeds, effects_of(name, design, effect))
+            power = np.isin(judge(design, scores, ALPHA, MARGIN), verdicts).mean()
             found.append(_row(design, effect, name, seeds, POWER, float(power), studies))
     margin = targets["flat"].points
     scores = design.draw(rng, studies, 10, 0 * design.distance)
@@ -188,13 +199,12 @@ def measure_looks(
     looks = (5, 7, 9, 13)
     alphas = boundaries_at(looks, ALPHA).nominal.tolist()
     targets = plan(design, effect, looks, alphas)
-    stated = targets["peak"].found, targets["slope"].found
-    shapes = peak_effects(design.distance, effect), slope_effects(design.distance, effect)
     planned, found = Plan(tuple(design.distance.tolist()), looks), []
-    for name, promised, effects in zip(("peaked", "rising"), stated, shapes, strict=True):
+    for name, (kind, verdicts) in SOUGHT.items():
+        effects = effects_of(name, design, effect)
         scores = design.draw(rng, studies, looks[-1], effects)
         outcome = run_until(scores, planned, items=design.items)
-        power = float(np.mean(outcome.verdict == name))
+        power, promised = float(np.isin(outcome.verdict, verdicts).mean()), targets[kind].found
         row = _row(design, effect, f"{name}, looks", looks[-1], promised, power, studies)
         found.append(row | find_bias(outcome, effects, looks[-1]))
     return found
@@ -206,7 +216,7 @@ def find_bias(outcome: Outcome, truth: Floats, seeds: int) -> dict[str, object]:
     The share of the studies that end before the last look with a peak or a trend, and the mean of
     their estimate less the true difference of the same two levels.
     """
-    decided = np.isin(outcome.verdict, ("peaked", "rising", "falling"))
+    decided = ~np.isin(outcome.verdict, ("flat", *UNDECIDED))
     early = decided & (outcome.runs < seeds * len(truth))
     estimates = outcome.effects[early]
     at = np.arange(len(estimates))

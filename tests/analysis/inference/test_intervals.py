@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from mtdlab.analysis.inference.intervals import estimate, estimate_over_items, summarise
+from mtdlab.analysis.inference.pairing import estimate_mean, summarise_scores
 
 
 def test_the_interval_is_scipys_over_the_seeds_means() -> None:
@@ -67,3 +68,16 @@ def test_the_variances_of_seeds_and_items_are_added() -> None:
     freedom = (of_seeds + of_items) ** 2 / weighted
     low, high = stats.t.interval(0.95, freedom, values.mean(), np.sqrt(of_seeds + of_items))
     assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_an_interval_that_leaves_what_a_score_can_be_is_not_estimated() -> None:
+    runs = pd.DataFrame({"mtd": 10.0, "seed": [0, 1], "score": [20.0, 34.0], "number": [0, 1]})
+    for table in (summarise(runs, by=["mtd"]), summarise_scores(runs, by=["mtd"], items=None)):
+        assert table["mean"].tolist() == pytest.approx([27])
+        assert table[["low", "high"]].isna().all(axis=None)
+    assert not np.isfinite(estimate_mean(runs, None).estimate.low)
+    near = summarise(runs.assign(score=[26.0, 28.0]), by=["mtd"])
+    assert near["high"].tolist() == pytest.approx([27 + 12.706], abs=0.01)
+    # of another unit, such as perplexity, it can be anything
+    other = summarise(runs.assign(score=[120.0, 300.0]), by=["mtd"])
+    assert np.isfinite(other["low"]).all()
