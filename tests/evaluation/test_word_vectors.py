@@ -96,5 +96,5 @@ def test_word_vectors_are_evaluated_like_an_encoder(
     assert (described["flow"]["seed"], described["whiten"]) == (1, None)
     with pytest.raises(MtdlabError, match="whitening and a flow cannot be combined"):
         evaluate("builtin", tasks="builtin", whiten=3, flow=0)
-    with pytest.raises(MtdlabError, match="no --pooling, no --precision and no --mteb"):
+    with pytest.raises(MtdlabError, match="word vectors have no --pooling, --precision, --enc"):
         evaluate(f"vectors:{path}", tasks="builtin", pooling="mean")
