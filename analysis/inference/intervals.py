@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import special
 
 from mtdlab.analysis.data.defaults import LEVEL
@@ -91,8 +92,9 @@ def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") ->
     width = quantile * means.std().to_numpy(np.float64) / np.sqrt(seeds.to_numpy())
     columns = {"n": amounts.sum(), "seeds": seeds, "mean": mean}
     table = pd.DataFrame(columns | {"low": mean - width, "high": mean + width}).reset_index()
-    if value == "score" and runs[value].abs().max() <= _MOST:
-        table.loc[(table["low"] < -_MOST) | (table["high"] > _MOST), ["low", "high"]] = math.nan
+    if value == "score":
+        impossible = _are_impossible(table[["low", "high"]].to_numpy(), runs[value].to_numpy())
+        table.loc[impossible, ["low", "high"]] = math.nan
     return table
 
 
@@ -101,5 +103,11 @@ def without_impossible(mean: Estimate, scores: Floats) -> Estimate:
 
     The few seeds that give such an interval do not estimate one.
     """
-    leaves = mean.low < -_MOST or mean.high > _MOST
-    return Estimate(mean.mean) if leaves and np.abs(scores).max() <= _MOST else mean
+    [impossible] = _are_impossible(np.array([[mean.low, mean.high]]), scores)
+    return Estimate(mean.mean) if impossible else mean
+
+
+def _are_impossible(intervals: Floats, scores: Floats) -> NDArray[np.bool_]:
+    """Whether intervals (G, 2) of means leave -100 to 100, within which all scores are, (G,)."""
+    leave = (np.abs(intervals) > _MOST).any(axis=1)
+    return np.asarray(leave & (np.abs(scores).max(initial=0) <= _MOST))

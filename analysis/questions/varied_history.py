@@ -28,6 +28,7 @@ from mtdlab.analysis.inference.verdict import (
     VariedHistory,
 )
 from mtdlab.analysis.questions.wording import clean, join_sentences, join_words
+from mtdlab.analysis.statistics.history import average_similarity
 
 SETTINGS = (
     *(MTD, "ema_decay", "ema_decay_end", "ema_schedule_steps"),
@@ -56,7 +57,7 @@ def measure_variation(
     # of a user's program it may be text
     if {MTD, "queue_size"} & {*by} and keys.dtype.kind in "iuf" and keys.nunique() > 1:
         found = VariedHistory(keys=(int(keys.min()), int(keys.max())))
-    similarity = study.history.groupby("number")["similarity"].mean()
+    similarity = average_similarity(study.history)["similarity"]
     measured = runs.assign(similarity=runs["number"].map(similarity)).dropna(subset="similarity")
     measured["level"] = number_configurations(measured, by)
     levels = measured.drop_duplicates("level").set_index("level")

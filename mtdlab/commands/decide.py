@@ -131,6 +131,8 @@ def decide(
 
 def _sentences(decision: "Decision") -> Iterator[str]:
     """The answer with the difference, what its bounds hold for, and what is left out or to do."""
+    from mtdlab.analysis.inference.decide import describe_failures
+
     difference, left_out = decision.difference, decision.left_out
     interval = f"{difference.low:.2f} to {difference.high:.2f}"
     if math.isnan(difference.low):
@@ -157,8 +159,6 @@ def _sentences(decision: "Decision") -> Iterator[str]:
         scope += f", the lower one for all candidates together ({decision.candidates} so far)"
     bound = f"a one-sided bound of {100 * (1 - decision.alpha):g} %"
     yield f"Each end of the interval is {bound} for {scope}."
-    from mtdlab.analysis.inference.decide import describe_failures
-
     if failures := describe_failures(*decision.ended, decision.candidate, decision.baseline):
         yield f"{failures}."
     if left_out:

@@ -5,7 +5,6 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.durations import format_count
-from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.questions import MTD
 from mtdlab.analysis.data.runs import format_mtd, varied_settings
 from mtdlab.analysis.inference.intervals import summarise
@@ -13,6 +12,7 @@ from mtdlab.analysis.questions.varied_history import describe_variation, measure
 from mtdlab.analysis.questions.wording import PERCENT
 from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.statistics.history import average_similarity
 
 _DEFINITION = (
     "At a sixth, a half and five sixths of each run some sentences of the corpus are compared: "
@@ -24,7 +24,7 @@ _DEFINITION = (
 
 def measure(context: StudyContext) -> pd.DataFrame:
     """The runs of the curve with a measured similarity at the mean age, averaged over the run."""
-    known = context.study.history.groupby("number")[["similarity", "oldest_similarity"]].mean()
+    known = average_similarity(context.study.history)
     return context.traced.merge(known, on="number").dropna(subset="similarity")
 
 
@@ -33,10 +33,10 @@ def build(context: StudyContext) -> Contents | None:
     if not len(runs):
         return None
     by = [*dict.fromkeys([*varied_settings(runs, context.study.settings), "mtd"])]
-    levels = summarise(runs, by=by, value="similarity")
     oldest = runs.groupby(by)["oldest_similarity"].mean().to_numpy()
+    levels = summarise(runs, by=by, value="similarity").assign(oldest=oldest)
     table = make_table(
-        levels.assign(oldest=oldest),
+        levels,
         caption=f"Mean similarity of keys of the mean age, with its {PERCENT} t interval over "
         "seeds, and of the oldest keys in use.",
         csv="key_similarity",
@@ -45,7 +45,7 @@ def build(context: StudyContext) -> Contents | None:
     within, _ = leave_out(runs, context.study.beyond_run)
     varied = measure_variation(context.study, within, [MTD])
     return Contents(
-        csv={"key_similarity": levels.assign(oldest=oldest), "trials_key_similarity": runs},
+        csv={"key_similarity": levels, "trials_key_similarity": runs},
         figures={"key_similarity": _draw(context, runs)},
         text=(_DEFINITION, _describe(runs), describe_variation(varied)),
         tables=(table,),
@@ -67,11 +67,14 @@ def _describe(runs: pd.DataFrame) -> str:
 
 def _draw(context: StudyContext, runs: pd.DataFrame) -> Drawing:
     def against_mtd(ax: Axes) -> None:
-        curve = summarise(runs, by=["mtd"])
-        figures.draw_runs(runs, ax, value="score")
-        figures.draw_curve(curve.join(describe_means(curve, runs)), ax)
-        figures.label_mtd_axis(ax, curve["mtd"])
-        figures.label_score(ax, context.score_label)
+        figures.draw_mtd_curve(
+            context.curve,
+            ax,
+            runs=context.traced,
+            value="score",
+            name=context.score_label,
+            beyond=context.verdict.left_out,
+        )
 
     def against_similarity(ax: Axes) -> None:
         figures.draw_score_by_similarity(runs, ax, name=context.score_label)
