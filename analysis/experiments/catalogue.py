@@ -3,94 +3,16 @@
 Source: MoCoSE, tables 3 to 9 and figures 8 to 12, and its authors' slides.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import pandas as pd
 
-from mtdlab.analysis.data.published import load_published
+from mtdlab.analysis.data.meaning import MADE_OF, PUBLISHED_WIDTH, load_rows
 from mtdlab.analysis.data.settings import format_setting
 
-_SHARES = {"none": 0.0, "1/4 of the queue": 0.25, "1/2 of the queue": 0.5, "whole queue": 1.0}
-_AUGMENTATIONS: Mapping[str, str] = {
-    "dropout only": "none",
-    "fgsm": "fgsm",
-    "position shuffle": "position-shuffle",
-    "token dropout": "token-cutoff",
-    "feature dropout": "feature-cutoff",
-    "typos": "typos",
-    "synonym replace": "synonyms",
-    "paraphrasing": "paraphrase",
-    "back-translation": "back-translation",
-}
-
-
-def read_augmentations(table: pd.DataFrame) -> pd.DataFrame:
-    """Table 5 as columns augmented and published, with the names that studies use."""
-    parameters = table["parameter"].fillna("").astype("str")
-    names = table["augmentation"].map(_AUGMENTATIONS)
-    joined = names.where(parameters == "", names + ":" + parameters)
-    return pd.DataFrame({"augmented": joined, "published": table["published"]})
-
-
-def published_augmentation(augmented: str) -> str:
-    """The published row that an augmentation is compared with; itself if there is no such row.
-
-    The paper does not state its share of typos and names only the languages of its
-    back-translation, not the models. Any share, and any models for these languages, are compared
-    with its rows.
-    """
-    name, _, parameters = augmented.partition(":")
-    if name == "typos" and "+" not in parameters:
-        return "typos"
-    if name == "back-translation":
-        there, _, back = parameters.partition(",")
-        if "en-de" in there and "de-en" in back and "+" not in back:
-            return "back-translation:en-de-en"
-    return augmented
-
-
-def read_slices(table: pd.DataFrame) -> pd.DataFrame:
-    """Table 8 as queue_slice, published and a column per task; positions as in studies."""
-    positions = table.pop("positions_used").str.replace(" and ", ",")
-    return table.assign(queue_slice=positions)
-
-
-def read_initial_queue(table: pd.DataFrame) -> pd.DataFrame:
-    """Table 7 as share, queue_size and published, a row per cell."""
-    cells = table.melt("initial_queue", var_name="queue_size", value_name="published")
-    cells["share"] = cells.pop("initial_queue").map(_SHARES)
-    cells["queue_size"] = cells["queue_size"].astype("int64")
-    return cells[["share", "queue_size", "published"]]
-
-
 Value = float | str
-_SHARE_DECIMALS = 3
-_MODEL = re.compile(r"[^:,+]*/")
-
-
-def with_share(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with a queue, with a column share: initial random keys over queue size."""
-    runs = runs[runs["queue_size"] > 0]
-    share = runs["initial_queue_size"] / runs["queue_size"]
-    return runs.assign(share=share.round(_SHARE_DECIMALS))
-
-
-def with_augmented(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with recorded augmentations, with a column augmented that includes the FGSM step.
-
-    Models are named without their folder or owner.
-    """
-    runs = runs[runs["augmentation"].notna()]
-    steps = [f"fgsm:{format_setting(value)}" if value > 0 else "" for value in runs["fgsm_epsilon"]]
-    names = [_MODEL.sub("", text) for text in runs["augmentation"].astype("str")]
-    joined = [
-        "+".join(part for part in (name if name != "none" else "", step) if part) or "none"
-        for name, step in zip(names, steps, strict=True)
-    ]
-    return runs.assign(augmented=pd.Series(joined, index=runs.index, dtype="str"))
 
 
 @dataclass(frozen=True)
@@ -103,18 +25,14 @@ class Experiment:
         chosen_by: the experiment is shown if at least one of these settings varies; if empty, one
             of `by`.
         file: the published file, SOURCE_NAME.
-        read: makes `by` and `published` of its table, whose column average is called published;
-            None where it has them.
         figure: kind of figure: "line" over numbers, "rows" of text, "grid" of two settings, "seeds"
             side by side beside a grid.
-        made_of: settings that `by` is derived from or that vary together with it.
-        derive: adds the columns of `by` that are not settings.
-        like: maps a value to the value of the published row that it is compared with.
+        match: the column by meaning (`mtdlab.analysis.data.meaning`) by which rows are matched with
+            published ones, in place of the first of `by`; empty: that one.
         value_names: texts for values of the first of `by` that are not shown as numbers.
         labels: of columns of `by` that are not settings.
         measured: a column of the curves whose mean over steps is shown too, or empty.
         conditions: settings that the published runs had in common, with their values.
-        encoder_width: dimension of the published runs' encoder if `by` is a width, else 0.
     """
 
     title: str
@@ -122,16 +40,12 @@ class Experiment:
     by: tuple[str, ...]
     file: str
     figure: Literal["line", "rows", "grid", "seeds"]
-    read: Callable[[pd.DataFrame], pd.DataFrame] | None = None
-    made_of: tuple[str, ...] = ()
+    match: str = ""
     chosen_by: tuple[str, ...] = ()
-    derive: Callable[[pd.DataFrame], pd.DataFrame] | None = None
-    like: Callable[[str], str] | None = None
     value_names: Mapping[float, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     measured: str = ""
     conditions: Mapping[str, float] = field(default_factory=dict)
-    encoder_width: int = 0
 
     @property
     def name(self) -> str:
@@ -141,20 +55,24 @@ class Experiment:
     @property
     def recorded(self) -> tuple[str, ...]:
         """The settings that a study must have recorded for the table."""
-        return self.by if self.derive is None else self.made_of
+        return tuple(dict.fromkeys(part for name in self.by for part in MADE_OF.get(name, (name,))))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns by which rows are matched with published ones."""
+        return (self.match or self.by[0], *self.by[1:])
 
     @property
     def fixed(self) -> str:
         """The settings that the published runs had in common, as text; empty if not known."""
         common = [f"{name} {format_setting(value)}" for name, value in self.conditions.items()]
-        if self.encoder_width:
-            common.append(f"an encoder of dimension {self.encoder_width}")
+        if self.match == "width":
+            common.append(f"an encoder of dimension {PUBLISHED_WIDTH}")
         return ", ".join(common)
 
     def published(self) -> pd.DataFrame:
         """The published rows: the columns `by`, `published`, and a column per task if any."""
-        table = load_published(self.file).rename(columns={"average": "published"})
-        return table if self.read is None else self.read(table)
+        return load_rows(self.file)
 
     def label(self, *values: Value) -> str:
         """The name of a row in text and at an axis, from its values of `by`, one or two."""
@@ -189,10 +107,7 @@ EXPERIMENTS = (
         chosen_by=("augmentation",),
         file="table5_augmentation",
         figure="rows",
-        read=read_augmentations,
-        made_of=("augmentation", "fgsm_epsilon"),
-        derive=with_augmented,
-        like=published_augmentation,
+        match="augmentation_kind",
         labels={"augmented": "augmentation"},
     ),
     Experiment(
@@ -201,9 +116,9 @@ EXPERIMENTS = (
         by=("prediction_dim",),
         file="table6a_prediction_dim",
         figure="line",
+        match="width",
         value_names={0: "the encoder's"},
         conditions={"queue_size": 512},
-        encoder_width=768,
     ),
     Experiment(
         title="Batch size",
@@ -220,9 +135,6 @@ EXPERIMENTS = (
         chosen_by=("share",),
         file="table7_initial_queue",
         figure="seeds",
-        read=read_initial_queue,
-        made_of=("initial_queue_size", "queue_size"),
-        derive=with_share,
         labels={"share": "initial share of random keys"},
         value_names={0.0: "none", 0.25: "1/4", 0.5: "1/2", 1.0: "whole"},
     ),
@@ -232,7 +144,7 @@ EXPERIMENTS = (
         by=("queue_slice",),
         file="table8_queue_slices",
         figure="rows",
-        read=read_slices,
+        match="slice",
         conditions={
             "queue_size": 1024,
             "initial_queue_size": 128,

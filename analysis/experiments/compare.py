@@ -14,6 +14,7 @@ import pandas as pd
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import MEAN, Settings
 from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.meaning import add_meaning
 from mtdlab.analysis.data.published import METHOD
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import with_defaults
@@ -26,10 +27,12 @@ from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.statistics.training import can_collapse
 
 
-def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings) -> pd.DataFrame:
+def select_runs(
+    trials: pd.DataFrame, experiment: Experiment, settings: Settings, width: int | None = None
+) -> pd.DataFrame:
     """The completed runs with the experiment's columns; none unless a setting of it varies.
 
-    If the study has runs of the published method, only these.
+    If the study has runs of the published method, only these. `width` is the encoder's.
     """
     done = completed_runs(trials)
     # most studies vary nothing of most experiments, and defaults of all settings take time
@@ -39,8 +42,7 @@ def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings
         runs = runs[runs["method"] == METHOD]
     if not set(experiment.recorded) <= set(runs):
         return runs.iloc[:0]
-    if experiment.derive is not None:
-        runs = experiment.derive(runs)
+    runs = add_meaning(runs, {*experiment.by, *experiment.keys}, width)
     # runs of a method that lacks one of these settings are left out
     runs = runs.dropna(subset=list(experiment.by))
     varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by or experiment.by)
@@ -49,7 +51,7 @@ def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings
 
 def list_others(runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]) -> list[str]:
     """The settings, other than those of the experiment, that vary between these runs."""
-    its_settings = {*experiment.by, *experiment.made_of}
+    its_settings = {*experiment.by, *experiment.recorded}
     return [name for name in varied_settings(runs, settings) if name not in its_settings]
 
 
@@ -88,33 +90,30 @@ def _to_key(value: object) -> object:
     return f"{value:.10g}" if isinstance(value, int | float | np.number) else value
 
 
-def _match_numbers(
-    table: pd.DataFrame, published: pd.DataFrame, experiment: Experiment, width: int | None
-) -> pd.Series:
-    """The published value of each row; widths are compared relative to the encoder's dimension."""
-    by = list(experiment.by)
-    here, there = table[by].astype("float64"), published[by].astype("float64")
-    if experiment.encoder_width:
-        share = np.nan if width is None else width / experiment.encoder_width
-        there[by[0]] = (there[by[0]] * share).round()
-        here[by[0]] = here[by[0]].replace(0.0, width or 0.0)
-    # for a narrow encoder two published widths may round to the same; both are left out
-    keys = there.map(_to_key).assign(published=published["published"])
-    values = keys.drop_duplicates(by, keep=False)
-    return here.map(_to_key).merge(values, on=by, how="left")["published"]
+def find_published(table: pd.DataFrame, runs: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+    """The published row of each row of the table, in its order, NaN without one.
+
+    Rows are matched by meaning (`mtdlab.analysis.data.meaning`); those whose runs differ in that
+    have none, and neither have those that several published rows are like.
+    """
+    by, keys = list(experiment.by), list(experiment.keys)
+    published = experiment.published()
+    known = published[keys].map(_to_key).astype("str").assign(place=np.arange(len(published)))
+    meant = runs.drop_duplicates([*by, keys[0]]).drop_duplicates(by, keep=False)
+    here = table[by].merge(meant[list(dict.fromkeys([*by, keys[0]]))], on=by, how="left")
+    here = here[keys].map(_to_key).astype("str")
+    joined = here.merge(known.drop_duplicates(keys, keep=False), on=keys, how="left")["place"]
+    return published.reindex(joined).set_axis(table.index).assign(place=joined.to_numpy())
 
 
-def join_published(table: pd.DataFrame, experiment: Experiment, width: int | None) -> pd.DataFrame:
+def join_published(table: pd.DataFrame, runs: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
     """The table with the published values; rows of text are in the published order."""
-    published = experiment.published()[[*experiment.by, "published"]]
-    first = experiment.by[0]
-    if pd.api.types.is_numeric_dtype(published[first]):
-        return table.assign(published=_match_numbers(table, published, experiment, width))
-    like = table[first] if experiment.like is None else table[first].map(experiment.like)
-    places = {name: place for place, name in enumerate(published[first])}
-    values = like.map(published.set_index(first)["published"])
-    order = like.map(places).fillna(len(places)).sort_values(kind="stable").index
-    return table.assign(published=values.astype("float64")).loc[order].reset_index(drop=True)
+    found = find_published(table, runs, experiment)
+    table = table.assign(published=found["published"].astype("float64"))
+    if pd.api.types.is_numeric_dtype(table[experiment.by[0]]):
+        return table
+    order = found["place"].sort_values(kind="stable", na_position="last").index
+    return table.loc[order].reset_index(drop=True)
 
 
 _LEAST_SHARED = 5
@@ -143,7 +142,7 @@ class Comparison:
             these items.
         spread: the best of these rows less the worst, in points.
         paper_gap: the best row less the row that is best in the paper, of those with a published
-            value; None if the runs differ from the published ones. Both are None without two seeds.
+            value. Both are None without two seeds.
         slope: of these scores on the published ones (`estimate_slope`); None as for paper_gap, and
             with fewer than five such rows.
     """
@@ -224,12 +223,12 @@ def compare(
     `experiment.measured`. Published widths are scaled to the encoder's `width`; None if that is not
     known: then none is matched.
     """
-    every = select_runs(trials, experiment, settings)
+    every = select_runs(trials, experiment, settings, width)
     if not len(every):
         return None
     runs, balanced = balance_runs(every, experiment, settings)
     by, differs = list(experiment.by), find_differing(runs, experiment)
-    table = join_published(summarise_scores(runs, by=by, items=items), experiment, width)
+    table = join_published(summarise_scores(runs, by=by, items=items), runs, experiment)
     table = table[[*by, *MEAN, "items", "published"]]
     if "method" in differs:
         table["published"] = np.nan
@@ -241,7 +240,7 @@ def compare(
     spread = paper_gap = slope = None
     if len(means) > 1:
         spread = _subtract(paired, covariance, find_top(means), find_top(-means))
-    if len(published) > 1 and not differs:
+    if len(published) > 1:
         here = find_top(means[published.index])
         paper_gap = _subtract(paired, covariance, here, find_top(published))
         slope = _slope(paired, covariance, published)
@@ -281,12 +280,14 @@ def compute_experiment_tasks(comparison: Comparison, scores: pd.DataFrame) -> pd
 
     Columns: `experiment.by`, task, n, seeds, mean, low, high, published; tasks in published order.
     """
-    by = list(comparison.experiment.by)
-    published = comparison.experiment.published().drop(columns="published")
-    tasks = [task for task in STS if task in published]
+    experiment, runs = comparison.experiment, comparison.runs
+    by = list(experiment.by)
+    found = find_published(comparison.table, runs, experiment)
+    tasks = [task for task in STS if task in found]
     named = scores[scores["task"].isin(tasks) & scores["score"].notna()]
-    runs = comparison.runs[["number", "seed", *by]].merge(named, on="number")
-    long = published.melt(by, tasks, var_name="task", value_name="published")
-    joined = summarise(runs, by=[*by, "task"]).merge(long, on=[*by, "task"], how="left")
+    scored = runs[["number", "seed", *by]].merge(named, on="number")
+    wide = comparison.table[by].join(found[tasks])
+    long = wide.melt(by, tasks, var_name="task", value_name="published")
+    joined = summarise(scored, by=[*by, "task"]).merge(long, on=[*by, "task"], how="left")
     order = joined["task"].map(STS.index).sort_values(kind="stable").index
     return joined.loc[order, [*by, "task", *MEAN, "published"]].reset_index(drop=True)

@@ -35,12 +35,7 @@ def published_sts() -> pd.DataFrame:
     slides, of which only its own rows are taken (means over runs).
     """
     mixcse = load_published("mixcse_sts")
-    mixcse = mixcse[mixcse["model"].str.startswith("MixCSE")]
-    names = mixcse["model"].str.rsplit("-", n=1)
-    # of cells such as 71.71±4.04
-    cells = mixcse.drop(columns="model").astype("str")
-    values = cells.apply(lambda column: column.str.partition("±")[0].astype("float64"))
-    mixcse = values.assign(model=names.str[0], size=names.str[1])
+    mixcse = _split_runs(mixcse[mixcse["model"].str.startswith("MixCSE")])
     tables = [load_published("table1_sts"), load_published("related_sts"), mixcse]
     return _rows(pd.concat(tables, ignore_index=True), STS)
 
@@ -48,6 +43,29 @@ def published_sts() -> pd.DataFrame:
 def published_transfer() -> pd.DataFrame:
     """Published transfer scores x 100: model, size, seven tasks, average (MoCoSE's table 2)."""
     return _rows(load_published("table2_transfer").rename(columns={"SST": "SST2"}), TRANSFER)
+
+
+def _split_runs(table: pd.DataFrame) -> pd.DataFrame:
+    """The slides' table with a column size, and the means of cells such as 71.71±4.04."""
+    names = table["model"].str.rsplit("-", n=1)
+    cells = table.drop(columns="model").astype("str")
+    values: pd.DataFrame = cells.apply(
+        lambda column: column.str.partition("±")[0].astype("float64")
+    )
+    return values.assign(model=names.str[0], size=names.str[1])
+
+
+_METHODS = {"MoCoSE-BERT": "mocose", "SimCSE-BERT": "simcse", "MixCSE-BERT": "mixcse"}
+
+
+def read_methods(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of methods of BERT, with the name that a study gives the method."""
+    table = (
+        table if "size" in table else _split_runs(table.rename(columns={"published": "average"}))
+    )
+    named = table.rename(columns={"SST": "SST2", "average": "published"})
+    named = named.assign(method=named["model"].map(_METHODS))
+    return named[named["method"].notna()]
 
 
 def _rows(table: pd.DataFrame, tasks: tuple[str, ...]) -> pd.DataFrame:

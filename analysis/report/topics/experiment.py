@@ -60,9 +60,9 @@ def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
     """The paragraphs above an experiment's table; empty ones are left out."""
     experiment, table = comparison.experiment, comparison.table
     texts = [describe_spread(comparison) if comparison.balanced else "", describe_paper(comparison)]
-    if width := experiment.encoder_width:
-        known = f"{int(table['published'].notna().sum())} of the {len(table)} values"
-        texts.append(f"{known} are published, as shares of the encoder's width, {width} there.")
+    known = int(table["published"].notna().sum())
+    if experiment.match and "method" not in comparison.differs and known < len(table):
+        texts.append(f"{known} of the {len(table)} values are published.")
     if "fgsm_changed" in table:
         idle = table[(table["fgsm_epsilon"] > 0) & (table["fgsm_changed"] == 0)]
         texts += (
@@ -99,19 +99,12 @@ def describe_spread(comparison: Comparison) -> str:
 
 
 def describe_paper(comparison: Comparison) -> str:
-    """Whether the best value and the direction agree with the paper, or how the runs differ.
+    """Whether the best value and the direction agree with the paper, and how the runs differ.
 
     The text is empty where the paper has no values.
     """
     names, paired = name_rows(comparison, comparison.table), comparison.paired
     published = comparison.table["published"]
-    if comparison.differs:
-        here = [_listed(name, values) for name, values in comparison.differs.items()]
-        text = (
-            f"The paper's trials had {comparison.experiment.fixed}, these have {', '.join(here)}, "
-            "so the two are not compared."
-        )
-        return text if published.notna().any() else ""
     known = published[paired.columns].dropna()
     means = paired.mean()[known.index]
     if len(known) < 2 or _equal(means):
@@ -130,7 +123,13 @@ def describe_paper(comparison: Comparison) -> str:
             f"{shared}: {names[there]} is the best of them in the paper, {names[top]} in this "
             f"study; {difference}"
         )
-    return " ".join(filter(None, (untested, text, _describe_slope(comparison.slope))))
+    differs = [_listed(name, values) for name, values in comparison.differs.items()]
+    elsewhere = ""
+    if differs:
+        fixed = comparison.experiment.fixed
+        elsewhere = f"The paper's trials had {fixed}, these have {', '.join(differs)}."
+    slope = _describe_slope(comparison.slope)
+    return " ".join(filter(None, (untested, text, slope, elsewhere)))
 
 
 def _describe_untested(comparison: Comparison) -> str:
