@@ -76,18 +76,20 @@ def read_run_table(
     beyond_run: BeyondRun = BEYOND_RUN,
     name: str = "",
 ) -> Study:
-    """The runs of a DataFrame, or of a CSV, Parquet or JSON file, as a study, a row per run.
+    """The runs of a DataFrame, or of a CSV, TSV, Parquet or JSON file, as a study, a row per run.
 
-    A run needs a score and a seed; optional are state, mtd or (ema_decay, queue_size, batch_size),
-    reason, alignment, uniformity, mean_cosine, wall_seconds, peak_memory, and a column for each
-    task. Others are settings if their values repeat over seeds. Exports of MLflow, Optuna, Weights
-    & Biases and trackio are recognised by their names. Raises TableError, which is a ValueError,
-    with the table, row, column and value.
+    A run needs a score and, but in a ledger of commits, a seed; optional are state, evaluator, mtd
+    or (ema_decay, queue_size, batch_size), reason, alignment, uniformity, mean_cosine,
+    wall_seconds, peak_memory, and a column for each task. Others are settings if their values
+    repeat over seeds. Exports of MLflow, Optuna, Weights & Biases and trackio are recognised by
+    their names. Raises TableError, which is a ValueError, with the table and all that is wrong with
+    its columns, each with the first row and value.
 
     Args:
         score: the column with the metric, with or without a tracker's prefix; by default the column
             score, Optuna's value, or the only metric of a tracker's table.
-        columns: mtdlab's name of a column -> the table's, if different: ema_decay -> moco_m.
+        columns: mtdlab's name of a column -> the table's, if different: ema_decay -> moco_m; seed
+            -> none where none was recorded: each run has its own then, and nothing is tested.
         settings: the columns that are settings, if other than those found.
         scale: "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
             x 100; "own" for any other unit, such as perplexity. By default they are fractions if

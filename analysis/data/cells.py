@@ -1,4 +1,4 @@
-"""CSV, Parquet and JSON files and DataFrames as frames of text; text as checked numbers.
+"""Text, Parquet and JSON files and DataFrames as frames of text; text as checked numbers.
 
 Error messages name the file (`naming`), and the row, column and value where there is one. Rows are
 counted from 1 below the header.
@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,42 @@ _NESTED = frozenset({"config", "summary", "metrics"})
 _OPTIONS = {
     r"--(score|scale|direction) (\w+)": r"\1=\2",
     r"--column (\w+)=COLUMN": r'columns={"\1": COLUMN}',
+    r"--column (\w+)=(\w+)": r'columns={"\1": "\2"}',
     r"--setting COLUMN": "settings=[COLUMN, ...]",
 }
 """What a message says of options, and the parameters of Python that are the same."""
 
 
+_SEPARATORS = (",", "\t", ";")
+_WITH_COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"
+_IN_GROUPS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"
+
+
 class TableError(ValueError):
     """A table that cannot be read; the message is one sentence that states the correction."""
+
+
+class Obstacles:
+    """What is wrong with a table, gathered so that one message has all of it."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    @contextmanager
+    def gather(self) -> Iterator[None]:
+        """Keep the message of a TableError that ends the block."""
+        try:
+            yield
+        except TableError as error:
+            self.found.append(str(error))
+
+    def refuse(self) -> None:
+        """Raise TableError with all messages, unless there is none."""
+        found = list(dict.fromkeys(self.found))
+        if len(found) > 1:
+            raise TableError("\n- ".join([f"{len(found)} obstacles:", *found]))
+        if found:
+            raise TableError(found[0])
 
 
 @contextmanager
@@ -69,9 +99,9 @@ def read_cells(table: Path | pd.DataFrame) -> pd.DataFrame:
     """The cells of a file or a DataFrame as text; empty text for missing values.
 
     A file that ends in .parquet or .pq is Parquet, one in .json an array of objects, also as
-    trackio writes it; any other is CSV in UTF-8 with commas and a header. A DataFrame's index is a
-    column if it has a name, and the column run if it holds text. A cell that holds all settings or
-    scores of a run is a column for each.
+    trackio writes it; any other is text in UTF-8 with a header, separated by commas, tabs or
+    semicolons. A DataFrame's index is a column if it has a name, and the column run if it holds
+    text. A cell that holds all settings or scores of a run is a column for each.
 
     Raises TableError for a file that is missing or damaged, repeats a column's name, has no row,
     rows of different lengths, more than 20,000 rows or more than 500 columns.
@@ -82,7 +112,7 @@ def read_cells(table: Path | pd.DataFrame) -> pd.DataFrame:
         raise TableError("no such file")
     else:
         try:
-            frame = _READERS.get(table.suffix.lower(), _read_csv)(table)
+            frame = _READERS.get(table.suffix.lower(), _read_text)(table)
         except OSError as error:
             raise TableError(f"cannot be read ({error.strerror or error})") from None
     if len(frame) > MAX_ROWS:
@@ -170,22 +200,23 @@ def _read_json(path: Path) -> pd.DataFrame:
     return _as_text(pd.DataFrame(rows))
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_text(path: Path) -> pd.DataFrame:
     rows: list[list[str]] = []
     try:
-        with path.open(encoding="utf-8-sig", newline="") as handle:
-            lines = (row for row in csv.reader(handle) if any(cell.strip() for cell in row))
-            header = [name.strip() for name in next(lines, [])]
-            _check_header(header)
-            for row in lines:
-                if len(row) != len(header):
-                    raise TableError(
-                        f"row {len(rows) + 1} has {len(row)} cells; it must have "
-                        f"{len(header)}, as the header"
-                    )
-                rows.append(row)
-                if len(rows) > MAX_ROWS:
-                    break
+        separator = _find_separator(path)
+        lines = _read_lines(path, separator)
+        header = [name.strip() for name in next(lines, [])]
+        _check_header(header)
+        for row in lines:
+            if len(row) != len(header):
+                hint = "; quote text that holds a comma, and write decimals with a point"
+                raise TableError(
+                    f"row {len(rows) + 1} has {len(row)} cells; it must have {len(header)}, as the "
+                    f"header{hint if separator == ',' and len(row) > len(header) else ''}"
+                )
+            rows.append(row)
+            if len(rows) > MAX_ROWS:
+                break
     except UnicodeDecodeError as error:
         raise TableError(f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
     except csv.Error as error:
@@ -193,15 +224,29 @@ def _read_csv(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=pd.Index(header, dtype="object"), dtype="object")
 
 
+def _read_lines(path: Path, separator: str) -> Iterator[list[str]]:
+    """The lines of a file that are not blank, each as its cells."""
+    with path.open(encoding="utf-8-sig", newline="") as handle:
+        for row in csv.reader(handle, delimiter=separator):
+            if any(cell.strip() for cell in row):
+                yield row
+
+
+def _find_separator(path: Path) -> str:
+    """What gives the header most cells, as many as the first row has where one does."""
+
+    def fits(separator: str) -> tuple[bool, int]:
+        first = [len(row) for row in islice(_read_lines(path, separator), 2)]
+        return len(first) == 2 and 1 < first[0] == first[1], max(first[:1], default=0)
+
+    return max(_SEPARATORS, key=fits)
+
+
 def _check_header(header: Sequence[str]) -> None:
     if not header:
         raise TableError("empty; it must have a row for each run, below the names of the columns")
     if len(header) > MAX_COLUMNS:
         raise TableError(f"{len(header)} columns; at most {MAX_COLUMNS} are read")
-    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-        raise TableError(
-            "no comma in the header; columns must be separated by commas, not by semicolons or tabs"
-        )
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -220,6 +265,19 @@ def is_missing_cell(cells: pd.Series) -> pd.Series:
     return cells.str.strip().str.lower().isin(_MISSING)
 
 
+def with_points(cells: pd.Series) -> pd.Series:
+    """The cells, stripped, with decimal points in place of commas where these are decimal ones.
+
+    They are not where another cell has a point, or where each may separate thousands: 12,345.
+    """
+    text = cells.str.strip()
+    decimal = text.str.fullmatch(_WITH_COMMA).astype(bool)
+    in_doubt = text[decimal].str.fullmatch(_IN_GROUPS)
+    if in_doubt.all() or text.str.contains(".", regex=False).any():
+        return text
+    return text.mask(decimal, text.str.replace(",", ".", regex=False))
+
+
 def read_numbers(
     cells: pd.DataFrame, name: str, bounds: Bounds, *, infinite: bool = False
 ) -> pd.Series:
@@ -228,13 +286,16 @@ def read_numbers(
     Raises TableError for the first cell that is not a number, or not within the bounds. Where
     `infinite`, infinite values count as missing, as the score of a diverged run does.
     """
-    text = cells[name].str.strip()
+    text = with_points(cells[name])
     missing = is_missing_cell(text)
     if infinite:
         missing |= text.str.lower().isin(_INFINITE)
     numbers = pd.to_numeric(text.mask(missing), errors="coerce").astype("float64")
     allowed = numbers.between(bounds.least, bounds.most) & ~(bounds.whole & (numbers % 1 != 0))
-    refuse_first(~missing & ~allowed, cells, [name], bounds.rule)
+    rule, wrong = bounds.rule, ~missing & ~allowed
+    if text[wrong].head(1).str.contains(",", regex=False).any():
+        rule += "; write decimals with a point, and thousands without a comma"
+    refuse_first(wrong, cells, [name], rule)
     return numbers
 
 

@@ -11,18 +11,38 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from mtdlab.analysis.data.cells import Bounds, TableError, is_missing_cell, read_numbers
+from mtdlab.analysis.data.cells import (
+    Bounds,
+    Obstacles,
+    TableError,
+    is_missing_cell,
+    read_numbers,
+    with_points,
+)
 from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TAKEN_NAMES, TRIAL_COLUMNS
-from mtdlab.analysis.data.tasks import TASK_COLUMNS
+from mtdlab.analysis.data.tasks import TASK_COLUMNS, is_loss
 from mtdlab.analysis.measures.trace import NOTATION, PARTS
 
 STATE_NAMES = ("state", "status")
 """Names of the column of states: mtdlab's, that of Optuna and W&B, and MLflow's."""
+KEPT = ("keep", "kept", "discard", "discarded")
+"""States of a ledger: of the runs of a loop that keeps or discards one change after another."""
+EVALUATOR = "evaluator"
+"""The column with the version or digest of the code that measured a score."""
+NO_SEED = "none"
+"""What --column seed= says where no seed was recorded."""
 SETTING_NAMES = (*NOTATION, "queue_slice")
 ENVIRONMENT = (*(name for name in ENVIRONMENT_COLUMNS if name != "number"), "versions")
-_READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASK_COLUMNS, "note", "run")
+_READ = (
+    *(name for name in TRIAL_COLUMNS if name != "number"),
+    *(*TASK_COLUMNS, "note", "run", EVALUATOR),
+)
 _SEEDS = ("seed", "random_seed", "random_state", "rng_seed", "manual_seed")
+_EVALUATORS = re.compile(
+    r"evaluator|(eval|evaluator|evaluation|metric|scorer|measure)_(code_)?"
+    r"(version|commit|digest|hash|sha|sha256)"
+)
 _MOST_LISTED = 40
 _RUN_NAMES = {"run_name": "run", "mlflow.runname": "run"}
 # Columns of the runs table of Weights & Biases that describe a run: those read, with the name that
@@ -82,7 +102,10 @@ class Names:
 
         A hyperparameter is no result of a run, and a result no hyperparameter.
         """
-        ours = self.read.get(self.bare(name).lower())
+        bare = self.bare(name).lower()
+        ours = EVALUATOR if _EVALUATORS.fullmatch(bare) else self.read.get(bare)
+        if ours == EVALUATOR:
+            return ours
         is_setting = ours in ("seed", "mtd", *SETTING_NAMES, *ENVIRONMENT)
         refused = self.metrics if is_setting else self.settings
         return None if name.startswith(refused) else ours
@@ -128,49 +151,68 @@ class RunTable:
         return [] if "mtd" in self.named else [name for name in PARTS if name not in self.named]
 
 
-def find_columns(cells: pd.DataFrame, reading: Reading) -> RunTable:
-    """The table with the meaning of its columns.
+def find_columns(cells: pd.DataFrame, reading: Reading, obstacles: Obstacles) -> RunTable:
+    """The table with the meaning of its columns; without a seed if none was recorded.
 
-    Raises TableError for a stated column that does not exist, for two columns with the same
-    meaning, and for a missing score or seed. Whether several columns of states agree is left to
+    Gathers a stated column that does not exist, two columns with the same meaning, and a missing
+    score or seed, which is not named then. Whether several columns of states agree is left to
     whoever reads them.
     """
     header = [str(name) for name in cells]
     names = Names.of(header)
-    named = _name_columns(header, names, _find_stated(header, names, reading))
     states = tuple(
         name
         for name in header
         if names.bare(name).lower() in STATE_NAMES
         and not name.startswith((*names.settings, *names.metrics))
     )
-    if "state" in reading.columns:
+    named = _name_columns(header, names, reading, obstacles)
+    if "state" in named:
         states = (named["state"],)
-    if states:
+    elif states:
         named["state"] = states[0]
+    is_ledger = any(cells[name].str.strip().str.lower().isin(KEPT).any() for name in states)
+    if not {"seed"} & {*named, *reading.columns}:
+        with obstacles.gather():
+            if seed := _find_seed(header, names, required=not is_ledger):
+                named["seed"] = seed
     rest = [name for name in header if name not in (*named.values(), *states)]
-    chosen = [_find(name, header, names) for name in reading.settings]
+    chosen = list[str]()
+    for name in reading.settings:
+        with obstacles.gather():
+            chosen.append(_find(name, header, names))
+    seeds = cells[named["seed"]] if "seed" in named else pd.Series("", index=cells.index)
+    found = chosen or _find_settings(rest, cells, names, seeds)
+    if is_ledger and "seed" not in named and not chosen:
+        # what differs there is the program: numbers beside the score are measured too
+        texts = [n for n in found if n.lower() == "commit" or not _is_drawn(n, cells[n])]
+        found = texts or found
     settings = {
         f"run_{bare}" if (bare := names.bare(name)) in TAKEN_NAMES else bare: name
-        for name in chosen or _find_settings(rest, cells, names, named["seed"])
+        for name in found
         if name in rest and names.bare(name) not in (*named, *TRIAL_COLUMNS, *STATE_NAMES)
     }
     left = tuple(name for name in rest if name not in settings.values())
-    return RunTable(cells, names.bare(named["score"]), named, states, settings, left)
+    metric = names.bare(named["score"]) if "score" in named else ""
+    return RunTable(cells, metric, named, states, settings, left)
 
 
-def _find_stated(header: Sequence[str], names: Names, reading: Reading) -> dict[str, str]:
+def _find_stated(
+    header: Sequence[str], names: Names, stated: Mapping[str, str], obstacles: Obstacles
+) -> dict[str, str]:
     """The stated columns, mtdlab's name -> the table's."""
-    for ours, name in reading.columns.items():
-        if ours not in _READ and ours not in ENVIRONMENT:
-            raise TableError(
-                f"--column {ours}={name}: unknown name {ours!r}; "
-                f"{_nearest(ours, (*_READ, *ENVIRONMENT))}"
-            )
-    stated = {ours: _find(name, header, names) for ours, name in reading.columns.items()}
-    if reading.score:
-        stated["score"] = _find(reading.score, header, names)
-    return stated
+    found = dict[str, str]()
+    for ours, name in stated.items():
+        if (ours, name) == ("seed", NO_SEED) and name not in header:
+            continue
+        with obstacles.gather():
+            if ours not in _READ and ours not in ENVIRONMENT:
+                raise TableError(
+                    f"--column {ours}={name}: unknown name {ours!r}; "
+                    f"{_nearest(ours, (*_READ, *ENVIRONMENT))}"
+                )
+            found[ours] = _find(name, header, names)
+    return found
 
 
 def _find(stated: str, header: Sequence[str], names: Names) -> str:
@@ -200,24 +242,25 @@ def _quote(columns: Iterable[str]) -> str:
     return " and ".join(map(repr, columns))
 
 
-def _name_columns(header: Sequence[str], names: Names, stated: Mapping[str, str]) -> dict[str, str]:
-    """The columns that mtdlab has a name for, with a score and a seed."""
-    named = dict(stated)
+def _name_columns(
+    header: Sequence[str], names: Names, reading: Reading, obstacles: Obstacles
+) -> dict[str, str]:
+    """The columns that mtdlab has a name for, with a score."""
+    stated = {**reading.columns, **({"score": reading.score} if reading.score else {})}
+    named = _find_stated(header, names, stated, obstacles)
     for name in header:
         ours = names.meaning(name)
         if ours is None or name in named.values() or ours in stated:
             continue
         if ours in named and named[ours] != ours and name != ours:
-            raise TableError(
-                f"columns {_quote((named[ours], name))} both mean {ours}; choose one with "
-                + ("--score COLUMN" if ours == "score" else f"--column {ours}=COLUMN")
-            )
-        if named.get(ours) != ours:
+            option = "--score COLUMN" if ours == "score" else f"--column {ours}=COLUMN"
+            columns = _quote((named[ours], name))
+            obstacles.found.append(f"columns {columns} both mean {ours}; choose one with {option}")
+        elif named.get(ours) != ours:
             named[ours] = name
-    if "score" not in named:
-        named["score"] = _find_score(header, names)
-    if "seed" not in named:
-        named["seed"] = _find_seed(header, names)
+    if "score" not in {*named, *stated}:
+        with obstacles.gather():
+            named["score"] = _find_score(header, names)
     return named
 
 
@@ -228,29 +271,38 @@ def _find_score(header: Sequence[str], names: Names) -> str:
         for name in header
         if name.startswith(names.metrics) and not names.bare(name).startswith("_")
     ]
+    losses = [name for name in header if is_loss(names.bare(name))]
+    hint = f", such as --score {losses[0]} --direction minimize" if losses else ""
     return _only(
         metrics,
         header,
         several=f"{len(metrics)} metrics, {_list(metrics)}; choose the score with --score COLUMN",
-        none=f"no column score among {_list(header)}; name the metric's column with --score COLUMN",
+        none=f"no column score among {_list(header)}; name the metric's column with --score COLUMN"
+        f"{hint}",
     )
 
 
-def _find_seed(header: Sequence[str], names: Names) -> str:
-    """The only column called seed in a part of its name, or as another library calls it."""
+def _find_seed(header: Sequence[str], names: Names, *, required: bool) -> str:
+    """The only column called seed in a part of its name, or as another library calls it.
+
+    Empty text without one where it is not required.
+    """
     seeds = [
         name
         for name in header
         if not name.startswith(names.metrics)
         and re.split(r"[./:]", names.bare(name))[-1].lower() in _SEEDS
     ]
+    if not seeds and not required:
+        return ""
     return _only(
         seeds,
         header,
         several=f"columns {_quote(seeds)} may be the seed; choose one with --column seed=COLUMN",
         none=f"no column seed among {_list(header)}; every run needs its seed, since the seed is "
         "the unit of replication; name the column with --column seed=COLUMN, or add one, with one "
-        "value if all runs had the same seed",
+        "value if all runs had the same seed; where none was recorded, --column seed=none "
+        "describes the runs without a test",
     )
 
 
@@ -266,7 +318,9 @@ def _only(found: Sequence[str], header: Sequence[str], *, several: str, none: st
     raise TableError(several if found else none)
 
 
-def _find_settings(rest: Sequence[str], cells: pd.DataFrame, names: Names, seed: str) -> list[str]:
+def _find_settings(
+    rest: Sequence[str], cells: pd.DataFrame, names: Names, seeds: pd.Series
+) -> list[str]:
     """The columns that are hyperparameters.
 
     They are the columns whose values repeat over seeds, as those of hyperparameters do;
@@ -275,7 +329,7 @@ def _find_settings(rest: Sequence[str], cells: pd.DataFrame, names: Names, seed:
     text that tells runs apart, such as a folder, is none.
     """
     rest = [name for name in rest if not names.bare(name).startswith("_")]
-    repeating = {name for name in rest if _repeats(cells[name], cells[seed])}
+    repeating = {name for name in rest if _repeats(cells[name], seeds)}
     if any(str(name).startswith(names.settings) for name in cells):
         return [
             name
@@ -306,5 +360,5 @@ def _is_drawn(name: str, values: pd.Series) -> bool:
     if name.lower().endswith(("seed", "random_state")):
         return False
     known = ~is_missing_cell(values)
-    numbers = pd.to_numeric(values[known].str.strip(), errors="coerce")
+    numbers = pd.to_numeric(with_points(values[known]), errors="coerce")
     return bool(known.any() and numbers.notna().all())

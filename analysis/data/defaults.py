@@ -61,7 +61,7 @@ def cache_folder() -> Path:
 Scale = Literal["fraction", "percent", "own"]
 Direction = Literal["maximize", "minimize"]
 """Whether higher or lower scores are better, in Optuna's words."""
-TABLE_SUFFIXES = (".csv", ".parquet", ".pq", ".json")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".json")
 """Ends of the names of files with runs, where a study's name may stand too."""
 
 

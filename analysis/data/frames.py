@@ -63,6 +63,9 @@ ENVIRONMENT_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("device", "precision", "threads", "processor"), "str"),
 }
 
+NO_SEEDS = "none was recorded: each run counts as of a seed of its own, and nothing is tested"
+"""What the facts of a table say of its seeds where it has none."""
+
 
 def empty(columns: Mapping[str, str]) -> pd.DataFrame:
     """A frame of no rows with the given columns and types."""
@@ -297,6 +300,11 @@ class StudyFrames:
     def facts(self) -> Mapping[str, str]:
         """What was run, in sentences by name, in the order to print them."""
         return self.table or join_sentences(self.environments)
+
+    @property
+    def has_seeds(self) -> bool:
+        """Whether the seeds of the runs were recorded; else each run has one of its own."""
+        return self.table.get("seed") != NO_SEEDS
 
     @property
     def program(self) -> str:

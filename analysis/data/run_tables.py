@@ -10,16 +10,31 @@ import pandas as pd
 from mtdlab.analysis.data.cells import (
     FINITE,
     Bounds,
+    Obstacles,
     TableError,
     choose_scale,
     folder_name,
     is_missing_cell,
     read_numbers,
     refuse_first,
+    with_points,
 )
-from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
-from mtdlab.analysis.data.defaults import BEYOND_RUN, Direction, Reading, Scale
-from mtdlab.analysis.data.frames import TAKEN_NAMES, TRIAL_COLUMNS, RecordedSetting, StudyFrames
+from mtdlab.analysis.data.columns import (
+    ENVIRONMENT,
+    EVALUATOR,
+    KEPT,
+    SETTING_NAMES,
+    RunTable,
+    find_columns,
+)
+from mtdlab.analysis.data.defaults import BEYOND_RUN, Direction, Reading
+from mtdlab.analysis.data.frames import (
+    NO_SEEDS,
+    TAKEN_NAMES,
+    TRIAL_COLUMNS,
+    RecordedSetting,
+    StudyFrames,
+)
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs
 from mtdlab.analysis.data.tasks import TASK_COLUMNS, is_loss, negated
@@ -53,8 +68,9 @@ _SCORES = (*_METRIC, *TASK_COLUMNS)
 _MOST_ROWS = 10
 _TEXTS = ("reason", "reason_code", "queue_slice", "note", "run")
 _STATES = {
-    **dict.fromkeys(("complete", "completed", "finished"), "COMPLETE"),
-    **dict.fromkeys(("fail", "failed", "crashed", "killed", "preempted"), "FAIL"),
+    **dict.fromkeys(("complete", "completed", "finished", "done", "success", *KEPT), "COMPLETE"),
+    **dict.fromkeys(("fail", "failed", "crash", "crashed", "error", "timeout", "oom"), "FAIL"),
+    **dict.fromkeys(("killed", "preempted", "cancelled", "aborted"), "FAIL"),
     "pruned": "PRUNED",
     "running": "RUNNING",
     **dict.fromkeys(("waiting", "pending", "scheduled"), "WAITING"),
@@ -62,32 +78,44 @@ _STATES = {
 
 
 def read_trials(
-    table: RunTable, scale: Scale | None, direction: Direction = "maximize"
+    table: RunTable, reading: Reading, direction: Direction, obstacles: Obstacles
 ) -> tuple[pd.DataFrame, str]:
     """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence.
 
-    Scores of which lower is better have the opposite sign.
+    Scores of which lower is better have the opposite sign. Where no seed was recorded, each run has
+    its own. Raises TableError for the obstacles, and for what is wrong with the cells.
     """
     cells, named = table.cells, table.named
+    bound = {"fraction": _FRACTION, "own": FINITE}.get(reading.scale or "", _SCORE)
+    columns = {"number": _number_runs(cells), "seed": pd.Series(range(len(cells)), dtype="float64")}
+    for name, limits in {**_BOUNDS, **dict.fromkeys(_SCORES, bound)}.items():
+        with obstacles.gather():
+            columns |= table.numbers({name: limits}, infinite=name in _SCORES)
+    with obstacles.gather():
+        scores = columns.get("score", pd.Series(0.0, index=cells.index))
+        columns["state"] = _read_states(table, scores)
+        _check_seeds(columns, table)
+    with obstacles.gather():
+        columns["mtd"] = _read_distance(table, columns)
     if "run_id" in cells:
         again = cells["run_id"].duplicated() & ~is_missing_cell(cells["run_id"])
-        refuse_first(again, cells, ["run_id"], "a run has one row; keep its last one")
-    columns = {"number": _number_runs(cells), **table.numbers(_BOUNDS)}
-    bounds = {"fraction": _FRACTION, "own": FINITE}.get(scale or "", _SCORE)
-    scores = table.numbers(dict.fromkeys(_SCORES, bounds), infinite=True)
-    factor, rule = choose_scale(scores["score"], scale)
-    columns |= {name: values * factor for name, values in scores.items()}
+        with obstacles.gather():
+            refuse_first(again, cells, ["run_id"], "a run has one row; keep its last one")
+    obstacles.refuse()
+    # what a run that failed has as a score is its last one, or a placeholder such as 0
+    columns["score"] = columns["score"].mask(columns["state"] == "FAIL")
+    factor, rule = choose_scale(columns["score"], reading.scale)
+    columns |= {name: columns[name] * factor for name in _SCORES if name in columns}
     if direction == "minimize":
         columns |= {name: -columns[name] for name in _METRIC if name in columns}
-    columns["mtd"] = _read_distance(table, columns)
-    columns |= {name: cells[named[name]] for name in _TEXTS if name in named}
-    columns["state"] = _read_states(table, columns["score"])
+    columns |= {name: cells[named[name]] for name in (*_TEXTS, EVALUATOR) if name in named}
     # a setting that a method does not have is missing, any other without a value has the value none
     none = "" if "method" in table.settings else "none"
-    columns |= {name: _read_setting(cells[column], none) for name, column in table.settings.items()}
-    frame = pd.DataFrame(columns, index=cells.index)
-    _check_seeds(frame, table)
-    return _complete(frame), rule
+    has_commas = table.text("score").str.contains(",", regex=False).any()
+    for name, column in table.settings.items():
+        values = with_points(cells[column]) if has_commas else cells[column]
+        columns[name] = _read_setting(values, none)
+    return _complete(pd.DataFrame(columns, index=cells.index), table), rule
 
 
 def _given_numbers(cells: pd.DataFrame) -> pd.Series:
@@ -111,7 +139,7 @@ def _read_distance(table: RunTable, columns: Columns) -> pd.Series:
     distance = pd.Series(np.nan, index=table.cells.index)
     if table.lacks_for_mtd:
         return distance
-    parts = pd.DataFrame({name: columns[name] for name in PARTS})
+    parts = pd.DataFrame({name: columns.get(name, distance) for name in PARTS})
     known = parts.notna().all(axis=1)
     distance[known] = d_trace(*(parts.loc[known, name] for name in PARTS))
     return distance
@@ -138,17 +166,21 @@ def _read_states(table: RunTable, scores: pd.Series) -> pd.Series:
 
 
 def _read_setting(cells: pd.Series, none: str) -> pd.Series:
-    """Numbers if all values are numbers, else text; missing values are NaN, or the text `none`."""
+    """Numbers if all values are numbers, else text; missing values are NaN, or the text `none`.
+
+    The digests of commits are text, also those that begin with 0 or read like 12e4567.
+    """
     missing = is_missing_cell(cells)
     numbers = pd.to_numeric(cells.str.strip().mask(missing), errors="coerce").astype("float64")
-    if (numbers.notna() | missing).all():
+    is_text = cells.str.match(r"\s*0\d") | (numbers.abs() == np.inf) & cells.str.contains("e")
+    if (numbers.notna() | missing).all() and not is_text.any():
         return numbers
     return cells.str.strip().mask(missing, none).astype("str")
 
 
-def _check_seeds(frame: pd.DataFrame, table: RunTable) -> None:
+def _check_seeds(columns: Columns, table: RunTable) -> None:
     """Raise TableError for a completed run without a seed; other runs may lack one."""
-    wrong = frame["seed"].isna() & (frame["state"] == "COMPLETE")
+    wrong = columns["seed"].isna() & (columns["state"] == "COMPLETE")
     if wrong.any():
         rows, name = np.flatnonzero(wrong.to_numpy()), table.named["seed"]
         listed = ", ".join(str(row + 1) for row in rows[:_MOST_ROWS])
@@ -157,16 +189,18 @@ def _check_seeds(frame: pd.DataFrame, table: RunTable) -> None:
         value = table.cells[name].iloc[rows[0]]
         raise TableError(
             f"row {listed}, column {name}: {value!r}; a completed run must have a seed. Fill it "
-            f"in, or delete such rows: the others ({len(frame) - len(rows):,}) can be read"
+            f"in, or delete such rows: the others ({len(wrong) - len(rows):,}) can be read"
         )
 
 
-def _complete(frame: pd.DataFrame) -> pd.DataFrame:
+def _complete(frame: pd.DataFrame, table: RunTable) -> pd.DataFrame:
     """All `TRIAL_COLUMNS` with their types, then the other columns."""
     first = frame.reindex(columns=list(TRIAL_COLUMNS))
     if "reason" not in frame:
-        unscored = (first["state"] == "FAIL") & first["score"].isna()
-        first["reason"] = np.where(unscored, "no score in the table", "")
+        stated = table.text("state") if table.states else pd.Series("", index=frame.index)
+        failed = stated.str.lower().map(_STATES) == "FAIL"
+        why = ("state " + stated).where(failed, "no score") + " in the table"
+        first["reason"] = why.where(first["state"] == "FAIL", "")
     if "queue_slice" not in frame:
         first["queue_slice"] = "all"
     unknown = {name for name in first if first[name].isna().any()}
@@ -183,9 +217,12 @@ def build_study(
     cells: pd.DataFrame, source: Path | pd.DataFrame, reading: Reading, name: str = ""
 ) -> StudyFrames:
     """The study of a table of runs; see `mtdlab.analysis.read_run_table`."""
-    table = find_columns(cells, reading)
-    direction = _find_direction(table, reading)
-    trials, rule = read_trials(table, reading.scale, direction)
+    obstacles = Obstacles()
+    table = find_columns(cells, reading, obstacles)
+    direction: Direction = "maximize"
+    with obstacles.gather():
+        direction = _find_direction(table, reading)
+    trials, rule = read_trials(table, reading, direction, obstacles)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
     rows = trials.drop_duplicates([*names, "mtd"])
     # runs of equal settings differ in their MTD: the table does not have all its parts
@@ -212,9 +249,23 @@ def build_study(
     )
 
 
+def check_evaluators(runs: pd.DataFrame) -> None:
+    """Raise TableError for runs whose scores several versions of the measuring code gave."""
+    versions = runs[EVALUATOR].str.strip() if EVALUATOR in runs else pd.Series(dtype="str")
+    first = runs["number"][~versions.duplicated()] if len(versions) else versions
+    if len(first) > 1:
+        named = ", ".join(
+            f"{versions[row]!r} (run {first[row]})" for row in first.index[:_MOST_ROWS]
+        )
+        raise TableError(
+            f"the scores were measured by {len(first)} versions of the evaluator, {named}; they "
+            "cannot be compared: measure all runs with one, or keep the rows of one"
+        )
+
+
 def _find_direction(table: RunTable, reading: Reading) -> Direction:
     """The direction that was stated, or maximize; TableError for a loss without one."""
-    if reading.direction is None and is_loss(table.metric):
+    if reading.direction is None and "score" in table.named and is_loss(table.metric):
         raise TableError(
             f"column {table.named['score']!r}: lower is better of a score with this name; state "
             "--direction minimize, or --direction maximize if higher is better here"
@@ -282,8 +333,9 @@ def _describe(
         "trial": "column number" if is_numbered else "numbers are those of the rows, from 0",
         "SHA-256": digest,
         "score": f"column {score}, {better}. {rule}",
-        "seed": f"column {table.named['seed']}",
+        "seed": f"column {table.named['seed']}" if "seed" in table.named else NO_SEEDS,
         "state": f"column {table.named['state']}: {states}" if table.states else "",
+        "evaluator": f"column {table.named[EVALUATOR]}" if EVALUATOR in table.named else "",
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),
         "settings": ", ".join(_describe_setting(*setting) for setting in table.settings.items()),

@@ -26,6 +26,7 @@ from pydantic.dataclasses import dataclass as checked
 from scipy import special
 
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.run_tables import check_evaluators
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.intervals import Estimate
@@ -40,7 +41,7 @@ from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, fewest_seeds
 from mtdlab.analysis.measures import Floats
 
 Answer = Literal["keep", "equivalent", "drop", "failures", "more seeds"]
-_NAMES = ("configuration", "name", "method")
+_NAMES = ("configuration", "name", "method", "commit")
 """Columns whose value alone names a configuration."""
 _BASELINE = "baseline"
 """The name of a study's own baseline."""
@@ -73,7 +74,8 @@ class Decision:
     Attributes:
         difference: candidate less baseline, in points. `low` has the error `level`, `high` alpha.
         level: alpha, or the part of it that this candidate of a session has.
-        shared: the seeds that both have; left_out: those that one of them has.
+        shared: the seeds that both have; left_out: those that one of them has; both empty where no
+            seeds were recorded.
         ended: the seeds of the candidate, and those of the baseline, whose runs have ended.
         looks: the numbers of seeds of the looks so far, of the session or the study, over which
             both errors hold. candidates: how many the session has; 0 without one.
@@ -111,14 +113,17 @@ def decide(
     equivalent  it lies within the margin, on both sides of 0.
     drop        it lies below the margin.
 
+    With fewer than two common seeds there is no interval and no look: more seeds are needed, and
+    the difference is that of the means.
+
     Runs that fail are not a random part of all: where the candidate has failed more often, or the
     baseline where the answer were equivalent or drop, the answer is `failures`.
 
     Args:
         study: as `read_run_table` makes it of a file or a DataFrame, and `load_study` reads it.
         candidate, baseline: KEY=VALUE[,KEY=VALUE] of one configuration, its value in a column
-            configuration, name or method, or `baseline` for the study's own, which is the default
-            of the baseline.
+            configuration, name, method or commit, or `baseline` for the study's own, which is the
+            default of the baseline.
         margin: in points (score x 100); by default the study's.
         session: the file that keeps looks and candidates. Without one, this is one look at one
             candidate, or the last of the looks that the study has recorded.
@@ -141,11 +146,26 @@ def decide(
     new, old = (_score_runs(runs, failed_score) for runs in sides)
     first, second = (runs.groupby("seed")["score"].mean() for runs in (new, old))
     differences = (first - second).dropna()
-    if (count := len(differences)) < 2:
-        why = describe_failures(*ended, names[1], names[0])
-        why = f" ({why})" if why else ""
-        raise ValueError(
-            f"{' and '.join(names)}: {count} common seeds with scores{why}; 2 are needed"
+    left_out = tuple(sorted({*first.index} ^ {*second.index})) if study.has_seeds else ()
+    check_evaluators(pd.concat([new, old]))
+    if len(differences) < 2:
+        if not (len(first) and len(second)):
+            why = describe_failures(*ended, names[1], names[0])
+            raise ValueError(f"{' and '.join(names)}: one of them has no score: {why}")
+        alone = Estimate(differences.mean() if len(differences) else first.mean() - second.mean())
+        return Decision(
+            "more seeds",
+            *names,
+            alone,
+            margin,
+            study.alpha,
+            study.alpha,
+            shared=tuple(differences.index.tolist()),
+            left_out=left_out,
+            ended=ended,
+            looks=(),
+            candidates=0,
+            more_seeds=None,
         )
     terms = f"study {study.name}, score {study.metric}, margin {margin}, alpha {study.alpha}"
     terms += "" if failed_score is None else f", score of failed runs {failed_score:g}"
@@ -175,7 +195,7 @@ def decide(
         study.alpha,
         looks.level,
         tuple(differences.index.tolist()),
-        tuple(sorted({*first.index} ^ {*second.index})),
+        left_out,
         ended,
         looks.past,
         len(kept) if session else 0,

@@ -10,6 +10,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import Settings, StudyFrames
+from mtdlab.analysis.data.run_tables import check_evaluators
 from mtdlab.analysis.data.runs import (
     completed_runs,
     traced_runs,
@@ -73,6 +74,10 @@ class StudyResults:
     study: StudyFrames
     given_basis: Basis | None = None
     _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise TableError where the scores have no common measure."""
+        check_evaluators(completed_runs(self.study.trials))
 
     @cached_property
     def basis(self) -> Basis:

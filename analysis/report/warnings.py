@@ -112,6 +112,11 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
             "were high, so a correlation or a mean over its points is biased; run a grid to assess "
             "the shape."
         )
+    if not study.has_seeds:
+        yield (
+            "No seeds were recorded, so no difference is tested. Runs of one configuration differ "
+            "too, by an amount that these runs do not tell."
+        )
     if repeated := study.table.get("repeated"):
         yield repeated
     if pruned := int((study.trials["state"] == "PRUNED").sum()):

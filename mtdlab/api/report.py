@@ -78,8 +78,8 @@ def report(
 
     Args:
         study: names in the database, what `load_study` or `mtdlab.analysis.read_run_table`
-            returned, or runs made elsewhere: a DataFrame with a row for each, or a CSV, Parquet or
-            JSON file, which a name that ends in .csv, .parquet, .pq or .json is.
+            returned, or runs made elsewhere: a DataFrame with a row for each, or a CSV, TSV,
+            Parquet or JSON file, which a name that ends in .csv, .tsv, .parquet, .pq or .json is.
         name: the folder of the page in `out`; by default the names joined by +.
         generated: when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same
             text gives the same bytes.
@@ -90,6 +90,7 @@ def report(
         NothingToReport: for a study that is missing.
         MtdlabError: for a name that a folder cannot have, for score or columns of a study, and for
             a DataFrame or a file that is no table of runs.
+        ValueError: for runs whose scores two versions of an evaluator gave.
         OSError: where `out` cannot be written.
     """
     from pandas import DataFrame

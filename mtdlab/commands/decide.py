@@ -35,7 +35,7 @@ def decide(
         typer.Argument(
             metavar="FILE|STUDY",
             autocompletion=opt.complete_study,
-            help="CSV, Parquet or JSON file of runs made elsewhere, or the name of a study.",
+            help="CSV, TSV, Parquet or JSON file of runs made elsewhere, or the name of a study.",
         ),
     ],
     candidate: Annotated[
@@ -43,7 +43,7 @@ def decide(
         typer.Option(
             metavar="KEY=VALUE,...",
             help="Settings of the configuration with the change, its value in a column "
-            "configuration, name or method, or baseline for the study's own.",
+            "configuration, name, method or commit, or baseline for the study's own.",
         ),
     ],
     baseline: Annotated[
@@ -100,7 +100,7 @@ def decide(
     if not is_file and (score or columns or scale or direction):
         raise MtdlabError(
             f"--score, --column, --scale and --direction describe a file; {source!r} is the name "
-            "of a study, since it ends neither in .csv nor in .parquet or .json"
+            f"of a study, since it ends in none of {', '.join(TABLE_SUFFIXES)}"
         )
     try:
         study = (
@@ -134,6 +134,9 @@ def _sentences(decision: "Decision") -> Iterator[str]:
     from mtdlab.analysis.inference.decide import describe_failures
 
     difference, left_out = decision.difference, decision.left_out
+    if len(decision.shared) < 2:
+        yield from _untested_sentences(decision)
+        return
     interval = f"{difference.low:.2f} to {difference.high:.2f}"
     if math.isnan(difference.low):
         interval = "no interval, since all seeds differ by the same"
@@ -164,3 +167,22 @@ def _sentences(decision: "Decision") -> Iterator[str]:
     if left_out:
         seeds, named = format_count(len(left_out), "seed"), ", ".join(map(str, left_out[:10]))
         yield f"Left out: {seeds} with which one of the two has no score ({named})."
+
+
+def _untested_sentences(decision: "Decision") -> Iterator[str]:
+    """What is known with fewer than two common seeds, and what to run."""
+    count, alone = len(decision.shared), decision.left_out
+    why = "no seeds were recorded"
+    if count or alone:
+        why = f"they have {format_count(count, 'common seed')} with scores"
+    yield (
+        f"{decision.answer}: {decision.candidate} less {decision.baseline} is "
+        f"{decision.difference.mean:+.4g} points; nothing is tested, since {why}."
+    )
+    if alone:
+        named = ", ".join(map(str, alone[:10]))
+        yield f"With {format_count(len(alone), 'seed')} one of the two has no score ({named})."
+    yield (
+        "Next: run both with the same seeds, 3 or more, a row for each run with its seed in a "
+        "column seed."
+    )

@@ -45,7 +45,7 @@ def report(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV, Parquet or JSON file of runs made elsewhere, or CSV of level means.",
+            help="CSV, TSV, Parquet or JSON file of runs made elsewhere, or CSV of level means.",
         ),
     ] = None,
     from_: Annotated[
@@ -116,6 +116,8 @@ def report(
     Also of runs made elsewhere (--table), of the data beside another page (--from), or of published
     means (--published).
     """
+    from mtdlab.analysis.data.cells import TableError
+
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
     columns, settings = parse_columns(column or []), tuple(setting or [])
     reading = Reading(score, columns, settings, scale, direction, beyond_run)
@@ -138,6 +140,8 @@ def report(
             write_on_changes(studies, storage, write)
         else:
             write()
+    except TableError as error:
+        raise MtdlabError(str(error)) from None
     except BrokenPipeError:
         raise
     except OSError as error:

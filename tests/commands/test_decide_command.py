@@ -10,6 +10,12 @@ from mtdlab.commands.decide import ANSWERS
 from tests.commands.conftest import Command, Recorded
 
 PAIR = "decide runs.csv --baseline rate=0.1 --candidate"
+LEDGER = (
+    "a1b2c3d\t0.997900\t44.0\tkeep\tbaseline",
+    "b2c3d4e\t0.993200\t44.2\tkeep\tincrease LR to 0.04",
+    "c3d4e5f\t1.005000\t44.0\tdiscard\tswitch to GeLU activation",
+    "d4e5f6a\t0.000000\t0.0\tcrash\tdouble model width (OOM)",
+)
 
 
 @pytest.fixture
@@ -124,3 +130,32 @@ def test_a_study_of_the_database(recorded: Recorded, command: Command) -> None:
         "of 2 seeds have no score with learning_rate=0.001, 2 of 2 with learning_rate=1e18"
         in " ".join(done.stderr.split())
     )
+
+
+def test_a_ledger_of_one_run_each_is_told_what_to_run(folder: Path, command: Command) -> None:
+    rows = ["commit\tval_bpb\tmemory_gb\tstatus\tdescription", *LEDGER]
+    (folder / "results.tsv").write_text("\n".join(rows) + "\n")
+    read = "--score val_bpb --direction minimize --scale own"
+    line = f"decide results.tsv --baseline a1b2c3d --candidate b2c3d4e {read}"
+    text = " ".join(command(line, 11).stdout.split())
+    assert text.startswith("more seeds: b2c3d4e less a1b2c3d is +0.0047 points; nothing is tested")
+    assert "since no seeds were recorded. Next: run both with the same seeds, 3 or more" in text
+    fields = json.loads(command(f"{line} --json", 11).stdout)
+    assert (fields["shared"], fields["left_out"], fields["more_seeds"]) == ([], [], None)
+    text = " ".join(command(f"report --table results.tsv {read}").stdout.split())
+    assert "has the highest mean score; no difference is tested" in text
+    assert "failed: trial 3: state crash in the table" in text
+
+
+def test_scores_of_two_versions_of_the_evaluator_are_not_compared(
+    table: Path, command: Command
+) -> None:
+    header, *rows = table.read_text().splitlines()
+    changed = [f"{row},{'new' if row.startswith('3,0.5') else 'old'}" for row in rows]
+    table.write_text("\n".join([f"{header},evaluator_sha256", *changed]) + "\n")
+    command(f"{PAIR} rate=0.2", 0)
+    for line in (f"{PAIR} rate=0.5", "report --table runs.csv"):
+        refused = command(line, 2)
+        assert refused.stdout == ""
+        assert "2 versions of the evaluator, 'old' (run " in refused.stderr
+        assert "'new' (run 19)" in refused.stderr

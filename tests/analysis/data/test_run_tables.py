@@ -290,7 +290,10 @@ def test_a_run_without_a_score_is_a_failure_whatever_its_state(tmp_path: Path) -
     rows = ["31,0,FINISHED", ",1,FINISHED", "30,2,FAILED", "29,3,RUNNING"]
     trials = read_run_table(write(tmp_path / "t.csv", "score,seed,status", *rows)).trials
     assert trials["state"].tolist() == ["COMPLETE", "FAIL", "FAIL", "RUNNING"]
-    assert trials["reason"].tolist() == ["", "no score in the table", "", ""]
+    missing, failed = "no score in the table", "state FAILED in the table"
+    assert trials["reason"].tolist() == ["", missing, failed, ""]
+    # the last score before the failure, or a placeholder
+    assert np.isnan(trials["score"][2])
 
 
 def test_a_setting_without_a_value_has_the_value_none() -> None:
@@ -407,8 +410,9 @@ def test_a_run_without_a_score_failed_and_one_without_an_mtd_has_none(tmp_path: 
 
 
 STATES = {
-    **dict.fromkeys(("COMPLETE", "FINISHED", "finished"), "COMPLETE"),
+    **dict.fromkeys(("COMPLETE", "FINISHED", "finished", "keep", "discard", "done"), "COMPLETE"),
     **dict.fromkeys(("FAIL", "FAILED", "KILLED", "failed", "crashed", "preempted"), "FAIL"),
+    **dict.fromkeys(("crash", "error", "timeout"), "FAIL"),
     **dict.fromkeys(("RUNNING", " running "), "RUNNING"),
     **dict.fromkeys(("WAITING", "SCHEDULED"), "WAITING"),
     "PRUNED": "PRUNED",
@@ -455,11 +459,10 @@ REFUSED = [
         ["score,seed,mtd,status,State", "1,0,12,FAILED,failed", "1,1,12,FINISHED,running"],
         r"row 2, column status, State: 'FINISHED, running'; these are different states of one run",
     ),
-    (["score,seed,mtd,state", "31,0,12,done"], r"column state: 'done'; a state must be one of com"),
+    (["score,seed,mtd,state", "31,0,12,fine"], r"column state: 'fine'; a state must be one of com"),
     (["sts,seed,mtd", "31,0,12"], r"no column score among sts, seed, mtd; name .* with --score"),
     (["score,mtd", "31,12"], r"no column seed among score, mtd; every run needs its seed"),
     (["score,seed,seed,mtd", "31,0,0,12"], r"column 'seed' occurs twice; each name must be uniq"),
-    (["score;seed;mtd", "31;0;12"], r"separated by commas, not by semicolons or tabs"),
     (["score,config.seed,seed.value,mtd", "31,0,0,12"], r"both mean seed; choose one with"),
     (["summary,config,name", "a,b,c"], r"column 'config' has all settings of a run in one cell"),
     ([""], r"t.csv: empty; it must have a row for each run, below the names"),

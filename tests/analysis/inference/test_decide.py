@@ -183,13 +183,21 @@ def test_a_configuration_is_named_by_every_digit_of_a_number() -> None:
         decide(study, "rate=0.123457", baseline="c0")
 
 
-@pytest.mark.parametrize(("missing", "count"), [(2, "1 common"), (3, "0 common")])
-def test_fewer_than_two_common_seeds(missing: int, count: str) -> None:
+@pytest.mark.parametrize(("missing", "shared"), [(2, (2,)), (3, ())])
+def test_fewer_than_two_common_seeds_are_no_look(
+    missing: int, shared: tuple[int, ...], tmp_path: Path
+) -> None:
     scores = np.arange(6.0).reshape(3, 2)
     scores[:missing, 1] = np.nan
     scores = np.vstack([scores, [np.nan, 4.0]])
-    with pytest.raises(ValueError, match=f"c0 and c1: {count} seeds with scores"):
-        decide(study_of(scores), "c1", baseline="c0")
+    session = tmp_path / "session.json"
+    found = decide(study_of(scores), "c1", baseline="c0", session=session)
+    assert (found.answer, found.shared, found.looks) == ("more seeds", shared, ())
+    # of the common seed, or of the means of 0, 2, 4 and of 4
+    assert found.difference.mean == pytest.approx(1 if shared else 2)
+    assert np.isnan([found.difference.low, found.difference.high]).all()
+    assert found.left_out == tuple({0, 1, 2, 3} - {*shared})
+    assert not session.exists()
 
 
 def test_no_scores_at_all() -> None:
