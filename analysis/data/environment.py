@@ -125,6 +125,7 @@ class Environment:
             that is used, and the name of the processor.
         versions: of Python and of packages, by name.
         commit: of a checkout of mtdlab, with -dirty for changes on top.
+        code: the SHA-256 of each module of the user, by name; a program's is with it.
     """
 
     corpus: RecordedCorpus | None = None
@@ -139,6 +140,13 @@ class Environment:
     processor: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
+    code: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def own_code(self) -> str:
+        """The modules of the user, or the program, with their SHA-256; empty without any."""
+        program = {self.program.reference: self.program.sha256} if self.program else self.code
+        return ", ".join(f"{name} {digest[:12]}" for name, digest in program.items())
 
     @property
     def all_versions(self) -> dict[str, str]:
@@ -157,6 +165,7 @@ class Environment:
         threads = "" if self.threads is None else f"threads a trial: {self.threads}"
         texts = {
             "program": self.program,
+            "code": "" if self.program else self.own_code,
             "corpus": self.corpus,
             "encoder": self.encoder,
             "evaluation": self.evaluation,

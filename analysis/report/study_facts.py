@@ -76,7 +76,7 @@ def describe_status(study: StudyFrames) -> Status:
     text = ", ".join([f"{done:,} of {whole} complete", *parts])
     retry = ""
     if failed and study.invocation.command == "sweep":
-        retry = str(study.invocation.adding("retry-failed"))
+        retry = str(study.invocation.retrying())
     why = trials.loc[trials["state"] == "FAIL", "reason"]
     reasons = why.replace("", "reason not recorded").value_counts()
     failures = [

@@ -38,6 +38,7 @@ _NORMAL = 1.4826
 """The ratio of the standard deviation of normal values to their median absolute deviation."""
 _LEAST = 4
 _MOST_NAMED = 6
+_MOST_TRIALS = 12
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _LEAST_RUNS = 5
 _MOST_CAVEAT = 110
@@ -81,6 +82,7 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
             *_warn_of_levels(context),
         ),
         (
+            _warn_of_code(context.study.environment),
             _warn_of_collapses(context.collapsed),
             *_warn_of_choices(context),
             # of every method, not of the one whose curve is drawn
@@ -348,6 +350,18 @@ def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
     )
 
 
+def _warn_of_code(known: pd.DataFrame) -> str:
+    """Which trials ran with which code of the user; known: `StudyFrames.environment`."""
+    if "code" not in known or known["code"].nunique() < 2:
+        return ""
+    ran = []
+    for code, trials in known.groupby("code", sort=False)["number"]:
+        named = ", ".join(map(str, trials[:_MOST_TRIALS])) + ", …" * (len(trials) > _MOST_TRIALS)
+        code = clean(str(code)) or "code that is not recorded"
+        ran.append(f"{format_count(len(trials), 'trial')} ({named}) with {code}")
+    return f"Trials that had failed ran again with changed code: {'; '.join(ran)}."
+
+
 def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     """Warnings that runs differ in precision, device, processor, threads or a version.
 
@@ -355,7 +369,7 @@ def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     """
     known = runs[["number", "mtd"]].merge(environment, on="number")
     texts = []
-    for name in environment.columns.drop("number"):
+    for name in environment.columns.drop(["number", "code"], errors="ignore"):
         values = known[known[name] != ""]
         if values[name].nunique() > 1:
             groups = values.groupby(name)["mtd"]

@@ -30,6 +30,7 @@ def run_study(
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
     retry_failed: bool = False,
+    changed_code: bool = False,
     max_failed: int | None = None,
     scheduler: str | None = None,
 ) -> "SweepResult":
@@ -46,6 +47,7 @@ def run_study(
         models: folder in which the best trial's model is kept.
         artifacts: shared folder or fsspec URL for checkpoints and models, as --artifacts.
         jobs: worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
+        changed_code: with retry_failed: failed trials run with modules that have changed.
         max_failed: the sweep ends, with exit code 1, when so many trials of the study have failed.
         scheduler: of a dask cluster whose workers run the trials, tcp://HOST:PORT.
 
@@ -58,7 +60,7 @@ def run_study(
     return sweep(
         given.read(),
         storage_url(storage),
-        Execution(jobs, jobs_per_gpu, retry_failed, max_failed, scheduler=scheduler),
+        Execution(jobs, jobs_per_gpu, retry_failed, changed_code, max_failed, scheduler=scheduler),
         models=Path(models),
         artifacts=artifacts,
         invocation=given.invocation(models, artifacts),

@@ -215,7 +215,7 @@ def list_next(study: "StudyOverview", resume: Invocation, url: str, *, is_over: 
     """The commands to go on with: resume a study; else run failed trials again, read its page."""
     if not is_over:
         return [str(resume)]
-    retry = [str(resume.adding("retry-failed"))] if study.counts.get("FAIL") else []
+    retry = [str(resume.retrying())] if study.counts.get("FAIL") else []
     return retry if study.best is None else [*retry, report_command(study.name, url)]
 
 

@@ -33,6 +33,14 @@ def sweep(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
+    changed_code: Annotated[
+        bool,
+        typer.Option(
+            "--changed-code",
+            help="With --retry-failed: also where the code of --objective, --evaluator or --import "
+            "has changed since. The trials that are complete stay.",
+        ),
+    ] = False,
     max_failed: opt.MaxFailed = None,
     backend: Annotated[
         str,
@@ -61,7 +69,8 @@ def sweep(
     from mtdlab.sweep.run import Execution
     from mtdlab.sweep.run import sweep as run
 
-    invocation = opt.invocation_of(context)
+    # what continues the study runs what failed again only where that is asked for
+    invocation = opt.invocation_of(context).without("retry-failed").without("changed-code")
     if jobs == 0:
         # the command that resumes the study runs its trials
         invocation = invocation.without("jobs")
@@ -75,6 +84,7 @@ def sweep(
                 jobs,
                 jobs_per_gpu,
                 retry_failed,
+                changed_code,
                 max_failed,
                 scheduler=find_scheduler(backend, scheduler, jobs),
             ),

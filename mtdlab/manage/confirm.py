@@ -71,7 +71,7 @@ def plan_confirmation(
         first, count = values["seeds"][0], max(seeds, len(values["seeds"]))
         text = _as_text(values | {"seeds": list(range(first, first + count))})
     spec = parse_study(name, text, modules, original.file_folder, program)
-    refuse_other_modules(study, original, spec.imports)
+    refuse_other_modules(study, original.imports, spec.imports)
     best, runner_up = (settings.mtd for _, settings in _pair(spec))
     names = [f"MTD {format_mtd(mtd or 0.0)}" for mtd in (best, runner_up)]
     if not find_main(StudyResults(frames)).is_over_mtd:

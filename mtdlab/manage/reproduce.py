@@ -87,7 +87,8 @@ def find_repeatable(
     built_in = values.get("method", "") in BUILTIN
     used = with_evaluator(() if built_in else tuple(modules), values)
     if not built_in or EVALUATOR in external_tasks(str(values.get("tasks", ""))):
-        refuse_other_modules(study, recorded, {module.name: module.sha256 for module in used})
+        own = trial.environment.code or recorded.imports
+        refuse_other_modules(study, own, {module.name: module.sha256 for module in used})
     try:
         settings = make_settings(**values)
     except ValidationError as error:

@@ -106,6 +106,7 @@ class RecordedTrials:
                 "precision": environment.precision,
                 "threads": "" if environment.threads is None else str(environment.threads),
                 "processor": environment.machine,
+                **({"code": environment.own_code} if environment.own_code else {}),
                 **environment.all_versions,
             }
             for number, environment in zip(self._frame["number"], self.environments, strict=True)

@@ -50,12 +50,14 @@ def open_study(
     url: str,
     invocation: Invocation = NO_INVOCATION,
     *,
+    changed_code: bool = False,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Store:
     """Create the study or add the file's new trials to it, and repair what killed sweeps left.
 
     A study in which no trial has begun is replaced where the file differs from the recorded one;
-    `notify` then gets a sentence.
+    `notify` then gets a sentence. With `changed_code` modules of the user may have changed, if a
+    trial has failed; each trial records those that it ran with.
 
     Raises MtdlabError where the file differs in more than added trials from that of a study in
     which a trial has begun, StorageError where the database fails, or has a study of this name
@@ -75,7 +77,7 @@ def open_study(
         # before anything is written: a record that cannot be read ends the sweep here
         begun.check_readable()
     try:
-        store = _record(spec, url, invocation, names)
+        store = _record(spec, url, invocation, names, changed_code=changed_code)
     except OtherFile:
         recorded = open_store(url, spec.name)
         # a trial that a worker has claimed is not replaced
@@ -99,14 +101,25 @@ def open_study(
     return store
 
 
-def _record(spec: StudySpec, url: str, invocation: Invocation, taken: Set[str]) -> Store:
+def _record(
+    spec: StudySpec,
+    url: str,
+    invocation: Invocation,
+    taken: Set[str],
+    *,
+    changed_code: bool = False,
+) -> Store:
     """Record a study and its new trials; `taken` are names of studies. Raises OtherFile."""
     identity = spec.identity()
     store, is_new = create_store(url, spec.name, spec.metric, identity)
     if not is_new:
         if (recorded := store.study()) is None:
             raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
-        refuse_other_settings(spec, identity, recorded, invocation, taken)
+        has_failed = bool(store.counts().get("FAIL"))
+        if changed_code and has_failed:
+            shared = recorded.imports.keys() & spec.imports.keys()
+            recorded.imports = recorded.imports | {name: spec.imports[name] for name in shared}
+        refuse_other_settings(spec, identity, recorded, invocation, taken, has_failed=has_failed)
     if missing := store.add_trials(spec.planned_trials(), spec.begins_with):
         (_, seed), parameters = next(iter(missing.items()))
         values = [f"{name} {value}" for name, value in (parameters or {}).items()]

@@ -58,6 +58,7 @@ class Execution:
     Attributes:
         jobs: worker processes; None: one a core, on a machine with GPUs `jobs_per_gpu` on each; 0:
             trials are recorded and none is run.
+        changed_code: whether failed trials run again with modules of the user that have changed.
         max_failed: the number of failed trials in the study at which it stops, with exit code 1.
         wait: whether it ends only when no other process runs a trial of the study.
         scheduler: the address of a dask cluster whose workers run the trials.
@@ -66,6 +67,7 @@ class Execution:
     jobs: int | None = None
     jobs_per_gpu: int = 1
     retry_failed: bool = False
+    changed_code: bool = False
     max_failed: int | None = None
     wait: bool = False
     scheduler: str | None = None
@@ -91,6 +93,8 @@ def sweep(
     where the database fails.
     """
     started = time.perf_counter()
+    if execution.changed_code and not execution.retry_failed:
+        raise MtdlabError("--changed-code runs failed trials alone; give --retry-failed with it")
     job = Job(with_recorded_values(spec, url), url, models.absolute())
     spec, runs = job.spec, execution.jobs != 0
     place = choose_artifacts(job, artifacts)
@@ -108,7 +112,8 @@ def sweep(
             inputs = objective_of(spec).check(job)
         if place is not None and (inputs is not None or artifacts is not None):
             Artifacts(place).check()
-        store = open_study(spec, url, invocation, notify=warn)
+        changed_code = execution.changed_code
+        store = open_study(spec, url, invocation, changed_code=changed_code, notify=warn)
         if place is not None:
             refuse_other_artifacts(spec.name, store.record_once("artifacts", place), place)
         if execution.retry_failed:

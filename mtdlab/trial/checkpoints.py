@@ -11,7 +11,7 @@ of this machine.
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from mtdlab.training.checkpoint import (
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.state import RunState
 from mtdlab.trial.artifacts import Artifacts, ArtifactsError
-from mtdlab.trial.environment import environment_of
+from mtdlab.trial.environment import NO_CODE, environment_of
 from mtdlab.trial.model_folders import STAGED
 
 COST = 0.03
@@ -45,7 +45,7 @@ LEAST_SECONDS = 30.0
 """Between two checkpoints: what a killed trial loses at most, where saving is fast."""
 ASSUMED_RATE = 2e8
 """Bytes per second at which a checkpoint is written, until one has been."""
-SAME = ("settings", "corpus", "encoder", "evaluation")
+SAME = ("settings", "corpus", "encoder", "evaluation", "code")
 """Facts in which a checkpoint must agree with the trial that continues from it."""
 MAY_DIFFER = ("device", "processor", "versions")
 """Facts in which it may differ, at the price of equal bits."""
@@ -54,9 +54,11 @@ THREADS = "threads"
 _STEP = re.compile(r"step-(\d{10})")
 
 
-def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
+def describe_run(
+    settings: TrainerSettings, inputs: RunInputs, code: Mapping[str, str] = NO_CODE
+) -> dict[str, str]:
     """What a checkpoint's run computes, and with what."""
-    environment = environment_of(settings, inputs)
+    environment = environment_of(settings, inputs, code)
     return environment.sentences() | {
         "settings": settings.model_dump_json(),
         "device": f"{environment.device}, {environment.precision}",
@@ -203,7 +205,7 @@ class TrialCheckpoints:
     def _fits(self, checkpoint: Checkpoint) -> bool:
         """Whether the trial continues from a checkpoint; notes it, and what differs."""
         step, facts = checkpoint.step, checkpoint.facts
-        differ = [name for name in (*SAME, *MAY_DIFFER) if facts.get(name) != self._facts[name]]
+        differ = [name for name in (*SAME, *MAY_DIFFER) if facts.get(name) != self._facts.get(name)]
         if others := [name for name in differ if name in SAME]:
             what = f"was not used: it was saved with different {' and '.join(others)}"
             self.notes.append(f"checkpoint of step {step} {what}")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mtdlab.analysis.data.environment import (
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from mtdlab.config import TrainerSettings
     from mtdlab.training.inputs import RunInputs
 
+NO_CODE: Mapping[str, str] = MappingProxyType({})
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 
 
-def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environment:
-    """What a run of mtdlab's trainer computes with in this process."""
+def environment_of(
+    settings: "TrainerSettings", inputs: "RunInputs", code: Mapping[str, str] = NO_CODE
+) -> Environment:
+    """What a run of mtdlab's trainer computes with in this process; code as in `Environment`."""
     import torch
 
     from mtdlab.corpus.survey import count_repeats
@@ -77,6 +81,7 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
         precision=device.precision,
         threads=torch.get_num_threads(),
         instructions=torch.backends.cpu.get_cpu_capability(),
+        code=dict(code),
     )
 
 

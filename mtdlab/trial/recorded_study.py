@@ -44,8 +44,8 @@ def check_unchanged(spec: StudySpec, recorded: StudyRow | None) -> None:
         recorded.identity = {**recorded.identity, BASELINE: None}
     if recorded is None or next(_differences_from(recorded, spec, spec.identity()), None):
         raise OtherFile(
-            f"study {spec.name} was replaced by that of another file, or was given a method, since "
-            "this sweep began; rerun the sweep to see what differs"
+            f"study {spec.name} was replaced by that of another file, or was given a method or "
+            "changed code, since this sweep began; rerun the sweep to see what differs"
         )
 
 
@@ -55,10 +55,13 @@ def refuse_other_settings(
     recorded: StudyRow,
     invocation: Invocation,
     taken: Set[str],
+    *,
+    has_failed: bool = False,
 ) -> None:
     """Only trials may be added to a study: results of other settings are not comparable.
 
-    `taken` are the names of studies of the database.
+    `has_failed`: whether trials have, which changed modules may mend. `taken` are the names of
+    studies of the database.
     """
     before, now, problem = recorded.objective, identity.get("objective", ""), ""
     if before != now:
@@ -67,6 +70,11 @@ def refuse_other_settings(
         shown = "; ".join(map(_describe, differences))
         changed = [name for name, *_ in differences if name.startswith(_MODULE)]
         ways = ["import the modules with their former content"] if changed else []
+        if has_failed and recorded.imports.keys() & {
+            name.removeprefix(_MODULE) for name in changed
+        }:
+            again = (invocation or ANY_SWEEP).retrying(changed_code=True)
+            ways.append(f"where a mistake in them was mended, run failed trials again: {again}")
         if len(changed) < len(differences):
             ways.insert(0, "put the former values back into the file, or give them by --set")
         problem = f"study {spec.name} was begun with another file ({shown})\n"
@@ -178,7 +186,7 @@ def read_defined(
     definition = {**recorded.definition, "study": study}
     source = Source(f"study {study}", recorded.file_text, definition)
     spec = with_recorded_values(build_study(source, modules, recorded.file_folder, program), url)
-    refuse_other_modules(study, recorded, spec.imports)
+    refuse_other_modules(study, recorded.imports, spec.imports)
     return spec, recorded.invocation
 
 
@@ -196,11 +204,14 @@ def with_recorded_values(spec: StudySpec, url: str) -> StudySpec:
     return begun if begun.nuisance is None else replace(begun, nuisance_choice=recorded.chosen)
 
 
-def refuse_other_modules(study: str, recorded: StudyRow, imports: Mapping[str, str]) -> None:
-    """Raise MtdlabError where other modules were imported than those of a recorded study."""
-    if recorded.imports != imports:
-        listed = ", ".join(recorded.imports) or "none"
-        raise MtdlabError(
-            f"study {study} used other imported modules than these (recorded: {listed}); name "
-            "them with --import, and an evaluator with --evaluator"
-        )
+def refuse_other_modules(
+    study: str, recorded: Mapping[str, str], imports: Mapping[str, str]
+) -> None:
+    """Raise MtdlabError where other modules were imported than those recorded, name and SHA-256."""
+    if recorded == imports:
+        return
+    listed = ", ".join(f"{name} {digest[:12]}" for name, digest in recorded.items()) or "none"
+    raise MtdlabError(
+        f"study {study} used other imported modules than these (recorded: {listed}); name them "
+        "with --import, and an evaluator with --evaluator, with their former content"
+    )

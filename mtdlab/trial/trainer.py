@@ -119,15 +119,15 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
         settings = settings.model_copy(update={"precision": study.row.precision})
     try:
         inputs = load_inputs(resolve_paths(settings, spec.places))
-        run = describe_run(settings, inputs)
-        identity = json.dumps([spec.metric, study.row.select_by, *(run[name] for name in SAME)])
+        run = describe_run(settings, inputs, spec.imports)
+        identity = json.dumps([spec.metric, study.row.select_by, *map(run.get, SAME)])
         if (kept := load_result(monitor.checkpoints.folder, identity)) is not None:
             monitor.checkpoints.notes.append("its result was kept on the disk")
             return kept, None
         state = start(settings, inputs)
         with monitor.checkpoints.continued(state, run):
             outcome = train(settings, inputs, monitor, state)
-            environment = environment_of(settings, inputs)
+            environment = environment_of(settings, inputs, spec.imports)
         result = complete(spec.metric, study.row.select_by, outcome, environment)
     except NOT_ENDING:
         raise

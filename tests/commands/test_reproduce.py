@@ -82,7 +82,7 @@ def test_other_modules_than_the_recorded_ones_are_refused(command: Command, stor
     )
     change(storage, 'UPDATE mtdlab_studies SET imports = \'{"mine.py": "12"}\'')
     error = command("reproduce tiny 0", 2).stderr
-    assert "used other imported modules than these (recorded: mine.py); name them with" in error
+    assert "used other imported modules than these (recorded: mine.py 12); name them with" in error
 
 
 @pytest.mark.parametrize("recorded", [2, None])

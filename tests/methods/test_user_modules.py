@@ -1,10 +1,12 @@
 """Custom methods from a file and from an installed package, in a sweep and on a page."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from string import Template
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from mtdlab.store import Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.urls import storage_url
 from mtdlab.testing import check_method
+from mtdlab.training import inputs
 from mtdlab.trial import worker
 from mtdlab.user_code import UserModule
 
@@ -83,6 +86,7 @@ def forget() -> None:
     user_modules._import_once.cache_clear()
     user_code.execute.cache_clear()
     worker.open_in_process.cache_clear()
+    inputs._load.cache_clear()
     for name in [name for name in sys.modules if name.startswith("toy_")]:
         del sys.modules[name]
 
@@ -144,6 +148,53 @@ def test_a_sweep_with_a_changed_file_is_refused(
     code, output = run("sweep", path, "--import", "toy_file.py", "--jobs", "1")
     assert code != 0
     assert "study toys was begun with another file (imports.toy_file: was" in output
+
+
+EVALUATOR = """
+import numpy as np
+CALLS = []
+
+def score(encode):
+    vectors = encode(["a dog runs", "the cat", "a bird"])
+    return {"spread": float(np.std(vectors))}
+"""
+
+
+MISTAKES = {
+    "toy_file.py": ("return Step(", "if self.settings.factor == 2: raise ValueError('wrong')"),
+    # of a trained encoder alone: the function is tried with the untrained one before a sweep
+    "toy_metric.py": (
+        "return {",
+        "CALLS.append(vectors)\nif (CALLS[0] != vectors).any(): raise ValueError('wrong')",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "failed"), [("toy_file.py", 1), ("toy_metric.py", 2)])
+def test_failed_trials_run_again_with_a_mended_method_or_metric(
+    study: Path, tmp_path: Path, name: str, failed: int
+) -> None:
+    """A complete trial of another method stays as it is, and each records its code."""
+    write_method(tmp_path / "toy_file.py")
+    (tmp_path / "toy_metric.py").write_text(EVALUATOR)
+    whole, (place, mistake) = (tmp_path / name).read_text(), MISTAKES[name]
+    margin = re.search(f"^ +(?={re.escape(place)})", whole, re.MULTILINE)[0]
+    broken = whole.replace(f"{margin}{place}", f"{indent(mistake, margin)}\n{margin}{place}")
+    (tmp_path / name).write_text(broken)
+    text = study.read_text().partition("search:")[0] + "search: {method: [simcse, toy]}\nseeds: [0]"
+    text = text.replace("metric: sts_dev", "metric: evaluator:spread\nselect_by: sts_dev")
+    study.write_text(text.replace("  steps: 4", "  factor: 2.0\n  steps: 2"))
+    named = ["--import", "toy_file.py", "--evaluator", "toy_metric.py:score"]
+    line = ["sweep", str(study), *named, "--jobs", "1"]
+    code, output = run(*line)
+    assert (code, f"{2 - failed} of 2 trials done ({failed} fail)" in output) == (3, True), output
+    (tmp_path / name).write_text(whole)
+    forget()
+    code, output = run(*line, "--retry-failed", "--changed-code")
+    assert (code, f"2 of 2 trials done; {failed} run now" in output) == (0, True), output
+    code = load_study("toys").environment["code"]
+    assert code.nunique() == 3 - failed
+    assert code.str.fullmatch(r"toy_file \w{12}, evaluator score \w{12}").all()
 
 
 def test_a_file_that_changes_during_a_sweep_is_noticed(tmp_path: Path) -> None:

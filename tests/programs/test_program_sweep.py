@@ -286,6 +286,38 @@ def test_another_program_or_none_is_refused(folder: Path, run: Command) -> None:
     assert len(trials()) == 4
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_failed_trials_alone_run_again_with_a_mended_program(folder: Path, run: Command) -> None:
+    mended = PROGRAM + "\n# mended\n"
+    broken = "    if settings['rate'] == 2.5: raise ValueError('a mistake')\n    file, total ="
+    (folder / "own.py").write_text(PROGRAM.replace("    file, total =", broken))
+    printed = run(SWEEP, code=3)
+    again = (
+        "next: mtdlab sweep own.yaml --jobs 1 --objective own:train --retry-failed --changed-code"
+    )
+    assert again in printed.stdout
+    (folder / "own.py").write_text(mended)
+    for line in (SWEEP, f"{SWEEP} --retry-failed"):
+        refused = run(line, code=2).stderr
+        assert "where a mistake in them was mended, run failed trials again: mtdlab" in refused
+        assert refused.count("--retry-failed --changed-code") == 1
+    refused = run(f"{SWEEP} --changed-code", code=2).stderr
+    assert "--changed-code runs failed trials alone; give --retry-failed with it" in refused
+    # what differs beside the code is refused as ever, and leaves the record as it is
+    other = f"{SWEEP} --retry-failed --changed-code"
+    assert "trainer.steps: was 4, now 5" in run(f"{other} --set trainer.steps=5", code=2).stderr
+    assert "complete, 4 of 4 trials done; 2 run now" in run(other).stdout
+    assert [call[1] for call in calls(folder)] == ["1.0", "1.0", "2.5", "2.5"]
+    assert "; 0 run now" in run(SWEEP).stdout
+    run("report own")
+    page = (folder / "reports" / "own" / "index.html").read_text(encoding="utf-8")
+    told = r"with changed code: 2 trials \(0, 2\) with own:train \w{12}; 2 trials \(4, 5\) with own"
+    assert re.search(told, page)
+    # without a failed trial nothing runs with other code
+    (folder / "own.py").write_text(PROGRAM)
+    assert "imports.own: was SHA-256" in run(other, code=2).stderr
+
+
 def test_a_study_of_the_trainer_is_not_continued_by_a_program(
     folder: Path, run: Command, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
 ) -> None:
