@@ -142,6 +142,10 @@ def _warn_of_nuisance(nuisance: NuisanceTrials) -> str:
             f"The chosen {setting} is the lowest or highest value tried for {ends} of {groups}. A "
             f"value beyond the range may suit {'it' if ends == 1 else 'them'} better. {chosen}"
         )
+    if nuisance.chosen and (unchosen := table["group"].nunique() - len(nuisance.chosen)) > 0:
+        kind = "value" if nuisance.per else "configuration"
+        count, verb = format_count(unchosen, kind), "is" if unchosen == 1 else "are"
+        chosen += f"All values of {setting} failed for {count}, which {verb} not compared. "
     seeds = format_count(nuisance.trials["seed"].nunique(), "seed")
     return (
         f"{chosen}A difference is one at the chosen values, and may come from a choice over "

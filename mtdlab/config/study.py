@@ -356,8 +356,12 @@ class StudySpec(ABC):
         if trial.role in OF_NUISANCE:
             return trial.configuration.split(".")[0] not in (self.nuisance_choice or {})
         is_due = trial.seed in self.first_seeds or (trial.role == BASELINE and trial.seed in seeds)
+        return is_due and self.is_chosen(trial)
+
+    def is_chosen(self, trial: PlannedTrial) -> bool:
+        """Whether what is compared has its values of the nuisance settings."""
         names = () if self.nuisance is None else self.nuisance.values
-        return is_due and all(name in (trial.parameters or {}) for name in names)
+        return all(name in (trial.parameters or {}) for name in names)
 
     def identity(self) -> dict[str, Any]:
         """The values that identify the study; a change of them would mix two questions.

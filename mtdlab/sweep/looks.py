@@ -29,7 +29,12 @@ def take_look(study: OpenStudy) -> bool:
         place: trial
         for place, trial in enumerate(study.spec.planned_trials())
         if trial.key in known
-        or (trial.role == BASELINE and trial.seed in seeds and trial.key not in planned)
+        or (
+            trial.role == BASELINE
+            and trial.seed in seeds
+            and trial.key not in planned
+            and study.spec.is_chosen(trial)
+        )
     }
     study.store.record_look(look, added)
     return True
@@ -66,7 +71,7 @@ def _added(study: OpenStudy, leading: Collection[int], index: int) -> list[tuple
     """
     spec, planned = study.spec, study.store.planned()
     seeds = set(spec.seeds[: spec.looks[index + 1]])
-    trials = (trial for trial in spec.search_trials() if trial.seed in seeds)
+    trials = (one for one in spec.search_trials() if one.seed in seeds and spec.is_chosen(one))
     new = [trial.key for trial in trials if trial.key not in planned]
     if index + 2 == len(spec.looks):
         return new
@@ -75,26 +80,33 @@ def _added(study: OpenStudy, leading: Collection[int], index: int) -> list[tuple
     return [(configuration, seed) for configuration, seed in new if configuration in first]
 
 
-def choose_nuisance(study: OpenStudy) -> None:
+def choose_nuisance(study: OpenStudy) -> str:
     """Choose the values of nuisance settings, and add the trials that have them.
+
+    Returns a sentence where no further group gets a choice, of those of which trials of every value
+    failed; what has its choice goes on.
 
     Two sweeps compute the same choice from the same trials; one of them records it, in one
     transaction, and both go on with the recorded one. A sweep that dies before the trials are added
-    adds them when it is resumed. Raises MtdlabError where a group has no value of which every trial
+    adds them when it is resumed. Raises MtdlabError where no group has a value of which every trial
     is complete, StorageError where the database fails.
     """
     spec, store = study.spec, study.store
     tuning = load_frames(spec.name, study.job.url, curves=False).tuning
     assert tuning is not None
     choice, groups = choose_nuisance_values(tuning), spec.unchosen_groups
-    if missing := groups - choice.keys():
-        some = tuning.trials.loc[tuning.trials["group"].isin(missing), "number"]
-        raise MtdlabError(
+    if not groups & choice.keys():
+        some = tuning.trials.loc[tuning.trials["group"].isin(groups), "number"]
+        problem = (
             f"study {spec.name}: no value of {' and '.join(tuning.names)} can be chosen for "
-            f"{len(missing)} of {len(groups)} groups, since trials of every value failed "
-            f"(such as trial {some.min()}); `mtdlab show {spec.name} TRIAL` says why, "
+            f"{len(groups)} of {tuning.trials['group'].nunique()} groups, since trials of every "
+            f"value failed (such as trial {some.min()}); `mtdlab show {spec.name} TRIAL` says why, "
             "--retry-failed runs them again"
         )
+        if not choice:
+            raise MtdlabError(problem)
+        return problem
     recorded = store.record_once("chosen", choice)
     study.job = replace(study.job, spec=replace(spec, nuisance_choice=recorded))
     store.add_trials(study.spec.planned_trials(), study.spec.begins_with)
+    return ""

@@ -16,7 +16,7 @@ from mtdlab.store.restarts import retry_lost, without_waiting
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep.engine import MOST_FAILED_STARTS, Death, Engine, Work
 from mtdlab.sweep.progress import Display, SweepTally, note_of
-from mtdlab.terminal import begin_phase
+from mtdlab.terminal import begin_phase, warn
 from mtdlab.trial.signals import handled_signals
 from mtdlab.trial.study import deleted
 
@@ -112,12 +112,13 @@ class Supervisor:
             # imported here, since it imports pandas and SciPy
             from mtdlab.sweep.looks import choose_nuisance, take_look
 
-            if awaits_choice:
-                choose_nuisance(self._study)
-                return True
-            if take_look(self._study):
+            left = choose_nuisance(self._study) if awaits_choice else ""
+            if (awaits_choice and not left) or (not self._is_decided and take_look(self._study)):
                 return True
             self._is_decided = True
+            if self._display is None:
+                warn(left)
+            self._show(left)
         return any(self._waits or may_be_dead(row.owner or {}, row.silent) for row in running)
 
     def _poll(self) -> Progress | None:

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from mtdlab import load_study
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.warnings import list_warnings
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.manage.doctor import examine
@@ -137,9 +139,18 @@ def test_other_values_are_refused_once_the_study_has_begun(
         run.sweep(written(STUDY.replace("0.004]", "0.004, 0.008]")), url, ONE)
 
 
-@pytest.mark.slow
-def test_a_value_that_diverges_is_not_chosen_and_all_of_them_end_the_sweep(
-    scored: Scored, written: Written, url: str
+@pytest.mark.parametrize(
+    "until",
+    [
+        "",
+        pytest.param(
+            "until: {decided: true, max_seeds: 2, looks: [2]}\nbeyond_run: keep\n",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_value_that_diverges_is_not_chosen_and_all_of_them_hold_up_no_other_configuration(
+    scored: Scored, written: Written, url: str, capsys: pytest.CaptureFixture[str], until: str
 ) -> None:
     def diverges(settings: TrainerSettings) -> float:
         if settings.learning_rate == BEST[key_of(settings)] and settings.seed == 9:
@@ -152,14 +163,34 @@ def test_a_value_that_diverges_is_not_chosen_and_all_of_them_end_the_sweep(
         return diverges(settings)
 
     scored(always)
-    with pytest.raises(MtdlabError, match="no value of learning_rate can be chosen for 1 of 3"):
-        run.sweep(written(STUDY), url, ONE)
-    worker.open_in_process.cache_clear()
+    for ran in (22, 0):
+        result = run.sweep(written(STUDY + until), url, ONE)
+        # 8 of the 18 trials to choose by, and what is compared of the two that have a choice
+        assert (result.ran, result.exit_code) == (ran, 3)
+        assert result.counts == {"COMPLETE": 14, "FAIL": 8}
+        told = "no value of learning_rate can be chosen for 1 of 3 groups"
+        assert capsys.readouterr().err.count(told) == 1
+        worker.open_in_process.cache_clear()
+    study = load_study("a", url)
+    assert {*study.trials["learning_rate"]} == {0.002}
+    assert study.baseline is None
+    [warning] = [text for text in list_warnings(StudyContext(study)) if "was chosen on dev" in text]
+    assert (
+        "All values of learning_rate failed for 1 configuration, which is not compared." in warning
+    )
     scored(diverges)
-    result = run.sweep(written(STUDY), url, run.Execution(jobs=1, retry_failed=True))
+    result = run.sweep(written(STUDY + until), url, run.Execution(jobs=1, retry_failed=True))
     assert result.counts == {"COMPLETE": 21, "FAIL": 3}
-    chosen = load_study("a", url).trials["learning_rate"]
-    assert {*chosen} == {0.002}
+    assert {*load_study("a", url).baseline.trials["learning_rate"]} == {0.001}
+
+
+def test_without_any_choice_the_sweep_ends(scored: Scored, written: Written, url: str) -> None:
+    def fails(settings: TrainerSettings) -> float:
+        raise TrialError(f"the loss is nan at {settings.learning_rate}", "nan_loss")
+
+    scored(fails)
+    with pytest.raises(MtdlabError, match="no value of learning_rate can be chosen for 3 of 3"):
+        run.sweep(written(STUDY), url, ONE)
 
 
 @pytest.mark.slow
