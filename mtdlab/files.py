@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -20,6 +20,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The numbers of the errors of a full disk, and of a limit on the size of files."""
 _unfinished: set[Path] = set()
 """The temporary folders that this process is writing."""
+MOUNTS = Path("/proc/self/mounts")
+_NETWORK = ("nfs", "cifs", "smb", "afs", "fuse.sshfs")
+"""How the kinds of file systems begin whose locks do not hold between machines."""
 
 
 @contextmanager
@@ -130,3 +133,19 @@ def replace_folder(target: Path, building: Path) -> None:
     # first, else a power failure could leave the earlier folder under its name without its files
     sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def network_kind(path: Path) -> str:
+    """The kind of the network file system that a path is on, such as nfs4; empty for a local one.
+
+    Also empty where the system has no table of mounts.
+    """
+    real, found, longest = Path(os.path.realpath(path)), "", 0
+    with suppress(OSError):
+        for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+            _, mount, kind, *_ = (*line.split(" "), "", "", "")
+            point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), mount)
+            # of two on one point the later is seen
+            if len(point) >= longest and point and real.is_relative_to(point):
+                found, longest = kind, len(point)
+    return found if found.startswith(_NETWORK) else ""

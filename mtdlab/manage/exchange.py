@@ -10,7 +10,13 @@ from mtdlab.data_paths import exists
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, reason_of
 from mtdlab.settings.messages import is_study_name
 from mtdlab.store import Store, study_names
-from mtdlab.store.database import adding, check_file, reading, refuse_damaged
+from mtdlab.store.database import (
+    adding,
+    check_file,
+    reading,
+    refuse_damaged,
+    warn_of_network,
+)
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.names import conflict_in, names_in, planned_names
 from mtdlab.store.records import Records, check_records, find_study
@@ -111,6 +117,7 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     [study] = records[StudyRow]
     target = name or study["name"]
     _check_name(target)
+    warn_of_network(url)
     with adding(url) as session:
         if conflict := conflict_in(session, target, url):
             raise MtdlabError(f"{conflict}; import it under another name with --name")

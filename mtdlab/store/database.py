@@ -37,11 +37,12 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import ConnectionLost, StorageError, reason_of
-from mtdlab.files import free_space
+from mtdlab.files import free_space, network_kind
 from mtdlab.store import optuna_copy
 from mtdlab.store.restarts import outlast_restarts
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
 from mtdlab.store.urls import mask, parse_url, sqlite_file
+from mtdlab.terminal import warn
 
 LOCK_TIMEOUT_SECONDS = 60.0
 CONNECT_SECONDS = 10
@@ -229,6 +230,17 @@ def open_to_read(url: str) -> Database:
         )
     _refuse_other_schema(version, url)
     return Database(url, engine)
+
+
+def warn_of_network(url: str) -> None:
+    """Print a sentence where a SQLite file is still to be created on a network file system."""
+    path = sqlite_file(url)
+    if path is not None and not path.exists() and (kind := network_kind(path)):
+        warn(
+            f"{path} is on a network file system ({kind}), which does not lock it reliably: "
+            "trials may be lost; use PostgreSQL, --storage postgresql+psycopg://USER@HOST/NAME, or "
+            "a file on a local disk"
+        )
 
 
 def create_tables(url: str, study: str = "") -> None:

@@ -11,7 +11,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.settings.limits import LATEST
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.claims import Claim, Claims, count_trials
-from mtdlab.store.database import adding, open_to_write
+from mtdlab.store.database import adding, open_to_write, warn_of_network
 from mtdlab.store.names import refuse_foreign
 from mtdlab.store.optuna_copy import delete_copy, repair_copy
 from mtdlab.store.owner import Owner
@@ -368,6 +368,7 @@ def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> i
     another program wrote a study of this name.
     """
     refuse_foreign(url, study)
+    warn_of_network(url)
     with adding(url) as session:
         of_study = TrialRow.study_id.in_(select(StudyRow.id).where(StudyRow.name == study))
         begun = count_trials(session, of_study, TrialRow.began.is_not(None))

@@ -11,7 +11,7 @@ from mtdlab.config import StudySpec
 from mtdlab.config.study import plan_of, sha256_of
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import Store
-from mtdlab.store.database import create_tables, refuse_damaged
+from mtdlab.store.database import create_tables, refuse_damaged, warn_of_network
 from mtdlab.store.names import find_twin, names_in, refuse_foreign
 from mtdlab.store.recorded import read_last_decision, read_states
 from mtdlab.store.rules import VERSIONS
@@ -68,6 +68,7 @@ def open_study(
     # before a table is created: in a damaged database an empty one would replace a lost one
     refuse_damaged(url)
     refuse_foreign(url, spec.name)
+    warn_of_network(url)
     # before the study is recorded: one without Optuna's tables is taken for a damaged one
     create_tables(url, spec.name)
     names = names_in(url)
