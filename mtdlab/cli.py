@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from mtdlab import __version__
 from mtdlab.api.report import source_date
 from mtdlab.commands import (
+    claims,
     compare,
     confirm,
     corpus,
@@ -75,6 +76,7 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         show.show,
         compare.compare,
         decide.decide,
+        claims.claims,
         report.report,
     ),
     "Manage studies": (

@@ -15,7 +15,7 @@ import pandas as pd
 from mtdlab.analysis.data.published import load_published, read_methods
 from mtdlab.analysis.data.runs import level_of
 from mtdlab.analysis.data.settings import format_setting
-from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.measures.trace import COMPONENTS
 
 MADE_OF: Mapping[str, tuple[str, ...]] = {
     "share": ("initial_queue_size", "queue_size"),
@@ -23,7 +23,7 @@ MADE_OF: Mapping[str, tuple[str, ...]] = {
     "width": ("prediction_dim",),
     "augmented": ("augmentation", "fgsm_epsilon"),
     "augmentation_kind": ("augmentation", "fgsm_epsilon"),
-    "mtd": tuple(PARTS),
+    "mtd": tuple(COMPONENTS),
 }
 """The settings that a column by meaning follows from; of other columns the one of its name."""
 ALL = "all"

@@ -47,33 +47,61 @@ def estimate(
     of the mean due to what all seeds share, as the evaluation items, with its `freedom`. The
     interval is at least as wide as without it: 2 seeds would cover 92 %.
     """
-    mean, seeds = float(values.mean()), len(values)
-    if seeds < 2:
+    mean, tail = float(values.mean()), (1 + level) / 2
+    if len(values) < 2:
         return Estimate(mean)
+    errors = _list_errors(values, of_items, freedom)
+    width = max((special.stdtrit(count, tail) * error for count, error in errors), default=0.0)
+    return Estimate(mean, mean - float(width), mean + float(width))
+
+
+def find_p_above(
+    values: Floats, bound: float, *, of_items: float = 0.0, freedom: float = math.inf
+) -> float:
+    """The one-sided p value of a mean above a bound, by the errors of `estimate`; NaN for a seed.
+
+    The interval at a level lies above the bound where this is at most (1 - level) / 2.
+    """
+    above = float(values.mean()) - bound
+    if len(values) < 2:
+        return math.nan
+    errors = _list_errors(values, of_items, freedom)
+    tails = (float(special.stdtr(count, -above / error)) for count, error in errors if error > 0)
+    return max(tails, default=float(above <= 0))
+
+
+def _list_errors(values: Floats, of_items: float, freedom: float) -> list[tuple[float, float]]:
+    """Degrees of freedom and standard error of a mean with the items, and without; see above."""
+    seeds = len(values)
     of_seeds = float(values.var(ddof=1)) / seeds
     spread = (1 + 4 / (seeds - 1)) * of_seeds**2 / (seeds - 1) + of_items**2 / freedom
     if spread <= 0:
-        return Estimate(mean, mean, mean)
-    total, tail = of_seeds + of_items, (1 + level) / 2
-    width = special.stdtrit(max(total**2 / spread, seeds - 1), tail) * np.sqrt(total)
-    of_these = special.stdtrit(seeds - 1, tail) * np.sqrt(of_seeds)
-    width = float(max(width, of_these))
-    return Estimate(mean, mean - width, mean + width)
+        return []
+    total = of_seeds + of_items
+    with_items = max(total**2 / spread, seeds - 1), math.sqrt(total)
+    return [with_items, (seeds - 1, math.sqrt(of_seeds))]
 
 
 def estimate_over_items(values: Floats, influences: Floats, level: float = LEVEL) -> Estimate:
     """Mean of one value per seed, (S,), with a t interval that also covers the sampling of P items.
 
-    All seeds share the items, so that the variance of the mean is that between seeds over S, plus
-    that of the items' common influence; what an item does to a single seed is in the first already.
     NaN bounds for one seed. `influences` (S, P) are as those of
     `mtdlab.analysis.data.items.influences`.
+    """
+    of_items = variance_of_items(influences)
+    return estimate(values, level, of_items=of_items, freedom=influences.shape[1] - 1)
+
+
+def variance_of_items(influences: Floats) -> float:
+    """The variance of the mean over seeds that is due to the sampling of P items.
+
+    All seeds share the items, so that the variance of the mean is that between seeds over S, plus
+    that of the items' common influence; what an item does to a single seed is in the first already.
     """
     seeds, items = influences.shape
     common = influences.mean(axis=0)
     single = ((influences - common) ** 2).sum() / (max(seeds - 1, 1) * seeds * items**2)
-    of_items = float((common**2).sum() / (items * (items - 1)) - single)
-    return estimate(values, level, of_items=max(of_items, 0.0), freedom=items - 1)
+    return max(float((common**2).sum() / (items * (items - 1)) - single), 0.0)
 
 
 def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") -> pd.DataFrame:

@@ -5,6 +5,7 @@ with a simultaneous band, and differences paired by seed. Letters: S seeds, L le
 P evaluation items, N runs, G points of the smooth curve.
 """
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,7 +25,9 @@ from mtdlab.analysis.inference.intervals import (
     Estimate,
     estimate,
     estimate_over_items,
+    find_p_above,
     summarise,
+    variance_of_items,
     without_impossible,
 )
 from mtdlab.analysis.inference.shapes import ShapeTests, shape_tests
@@ -109,30 +112,63 @@ def summarise_scores(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """One value per seed, as a difference of two sides, (S,), in points.
+
+    Attributes:
+        of_items: the variance of their mean due to the evaluation items.
+        items: how many items are counted; 0: these items alone.
+    """
+
+    values: Floats
+    of_items: float = 0.0
+    items: int = 0
+
+    @property
+    def _shared(self) -> dict[str, float]:
+        return {"of_items": self.of_items, "freedom": self.items - 1 if self.items else math.inf}
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """Their mean with its interval; NaN without a seed."""
+        return estimate(self.values, level, **self._shared) if len(self.values) else UNKNOWN
+
+    def find_p_above(self, bound: float, sign: int = 1) -> float:
+        """`find_p_above` of the values, with the other sign for -1."""
+        return find_p_above(sign * self.values, bound, **self._shared)
+
+
+def pair_runs(
+    first: pd.DataFrame, second: pd.DataFrame, items: Sequence[ItemScores | None]
+) -> Paired:
+    """The mean score of each seed's runs less that of others.
+
+    A run has seed, number and score. Where the `items` of both are of the same evaluation data and
+    all runs have them, their sampling is counted.
+    """
+    values = first.groupby("seed")["score"].mean() - second.groupby("seed")["score"].mean()
+    values = values.dropna()
+    scores = values.to_numpy(dtype=np.float64)
+    same = len({side_items.digest for side_items in items if side_items is not None}) == 1
+    if not same or not len(scores):
+        return Paired(scores)
+    sides = [
+        _seed_influences(runs, values.index, side_items)
+        for runs, side_items in zip((first, second), items, strict=True)
+    ]
+    if sides[0] is None or sides[1] is None:
+        return Paired(scores)
+    return Paired(scores, variance_of_items(sides[0] - sides[1]), sides[0].shape[1])
+
+
 def estimate_difference(
     first: pd.DataFrame,
     second: pd.DataFrame,
     items: Sequence[ItemScores | None],
     level: float = LEVEL,
 ) -> Estimate:
-    """The mean score of runs less that of others, paired by seed, in points; NaN without a pair.
-
-    A run has seed, number and score; runs of a seed are averaged. Where the `items` of both are of
-    the same evaluation data and all runs have them, the interval covers their sampling too.
-    """
-    values = first.groupby("seed")["score"].mean() - second.groupby("seed")["score"].mean()
-    values = values.dropna()
-    if not len(values):
-        return UNKNOWN
-    scores = values.to_numpy(dtype=np.float64)
-    sides = [
-        _seed_influences(runs, values.index, side_items)
-        for runs, side_items in zip((first, second), items, strict=True)
-    ]
-    same = len({side_items.digest for side_items in items if side_items is not None}) == 1
-    if same and sides[0] is not None and sides[1] is not None:
-        return estimate_over_items(scores, sides[0] - sides[1], level)
-    return estimate(scores, level)
+    """The mean score of runs less that of others, paired by seed (`pair_runs`); NaN without one."""
+    return pair_runs(first, second, items).estimate(level)
 
 
 def _seed_influences(

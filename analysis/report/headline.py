@@ -28,6 +28,7 @@ from mtdlab.analysis.report.study_facts import (
     planned_trials,
     trial_states,
 )
+from mtdlab.analysis.report.topics.claims import find_claims, list_lines
 from mtdlab.analysis.report.warnings import list_caveats
 from mtdlab.analysis.statistics.best_trial import DEV, find_scores
 from mtdlab.analysis.statistics.configurations import estimate_configuration
@@ -53,6 +54,7 @@ def build_headline(context: StudyContext, baseline: str = "") -> Headline:
         scope=describe_scope(context),
         caveats=list_caveats(context),
         baseline=baseline,
+        claims=list_lines(context.once(find_claims)),
         facts=list_facts(context),
         rerun=clean(rerun, most=MOST_COMMAND),
         rerun_where=rerun_where,

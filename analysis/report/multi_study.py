@@ -22,6 +22,14 @@ from mtdlab.analysis.report.context import StudyContext, describe_selection
 from mtdlab.analysis.report.page import BasePage, Headline, Recommendation, Status, trial_anchor
 from mtdlab.analysis.report.study_facts import describe_encoder, describe_status, list_facts
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
+from mtdlab.analysis.report.topics.claims import (
+    RULE,
+    explain_claims,
+    list_lines,
+    show_claims,
+    summarise_claims,
+    tabulate_claims,
+)
 from mtdlab.analysis.report.writer import Files, Report, write_page, write_report
 from mtdlab.analysis.statistics.multi_study import (
     Agreement,
@@ -33,7 +41,7 @@ from mtdlab.analysis.statistics.multi_study import (
     studies_by_method,
 )
 
-_MOST_NAMED = 6
+_MOST_NAMED, _MOST_CLAIMS = 6, 16
 
 
 def _name(text: object) -> str:
@@ -153,11 +161,13 @@ class Studies:
         overview: `compute_overview` with the verdict of each study that asks for one on levels of
             MTD.
         agreements: how the first study's answer agrees with the others', where this was requested.
+        claims: the claims of the papers (`tabulate_claims`); no rows where no study is about one.
     """
 
     studies: Sequence[StudyFrames]
     overview: pd.DataFrame
     agreements: tuple[Agreement, ...] | None
+    claims: pd.DataFrame
 
     @property
     def names(self) -> list[str]:
@@ -280,7 +290,28 @@ def _build_models(context: Studies) -> Contents | None:
     )
 
 
+def ask_of_claims(headline: Headline, claims: pd.DataFrame) -> Headline:
+    """The first screen of a page on which at least half of the studies are about claims."""
+    return replace(
+        headline,
+        question="Which claims of the papers hold in these studies?",
+        answer=summarise_claims(claims),
+        certainty=explain_claims(claims),
+        claims=list_lines(claims, most=_MOST_CLAIMS),
+        recommendation=None,
+        next_step=None,
+    )
+
+
+def _build_claims(context: Studies) -> Contents | None:
+    if not len(context.claims):
+        return None
+    tables = [show_claims(context.claims, links=True)]
+    return Contents(csv={"claims": context.claims}, text=[RULE], tables=tables)
+
+
 TOPICS = (
+    Topic[Studies]("claims", "Claims of the papers", _build_claims, csv=["claims"]),
     Topic[Studies]("studies", "The studies", _build_studies, csv=["studies"]),
     Topic[Studies](
         "score", "Score against maximum traceable distance", _build_score, csv=["mtd_curves"]
@@ -342,6 +373,10 @@ def write_multi_study(
         limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
         methods=_METHODS,
     )
-    context = Studies(studies, overview, agreements)
+    claims = tabulate_claims([StudyContext(study) for study in studies], every=True)
+    about = claims.loc[claims["study"] != "", "study"].nunique()
+    if 2 * about >= len(studies):
+        whole = replace(whole, headline=ask_of_claims(whole.headline, claims))
+    context = Studies(studies, overview, agreements, claims if about else claims[:0])
     files = write_page(out / name, whole, TOPICS, context, note=note)
     return MultiStudyReport(**vars(files), pages=pages, agreements=agreements or ())

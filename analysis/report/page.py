@@ -161,6 +161,7 @@ class Headline:
         scope: what the certainty covers: encoder, text, seeds, evaluation items.
         caveats: the limits of the answer, at most three lines; the page has the reasons below.
         baseline: how the study's baseline compares with the recommended configuration, or empty.
+        claims: the claims of the papers that were tested, with their verdicts, a line each.
         facts: what varied, data and metric, the kept model: name -> text.
         rerun: the commands that run the study again, or empty.
         rerun_where: where they are to be run, or empty.
@@ -178,6 +179,7 @@ class Headline:
     scope: str = ""
     caveats: tuple[str, ...] = ()
     baseline: str = ""
+    claims: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     rerun: str = ""
     rerun_where: str = ""

@@ -39,10 +39,14 @@ def compute_distances(trials: pd.DataFrame) -> pd.DataFrame:
     """
     runs = traced_runs(trials, value="alignment")
     runs = runs[np.isfinite(runs["uniformity"].astype("float64"))]
-    across = runs["alignment"] - IDEAL_ALIGNMENT
-    down = runs["uniformity"] - IDEAL_UNIFORMITY
-    distances = runs.assign(l1=across.abs() + down.abs(), l2=np.hypot(across, down))
-    return distances[["number", "state", "seed", "mtd", *GEOMETRY]]
+    return measure_distances(runs)[["number", "state", "seed", "mtd", *GEOMETRY]]
+
+
+def measure_distances(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with l1 and l2, the distances of their alignment and uniformity from the ideal."""
+    across = runs["alignment"].astype("float64") - IDEAL_ALIGNMENT
+    down = runs["uniformity"].astype("float64") - IDEAL_UNIFORMITY
+    return runs.assign(l1=across.abs() + down.abs(), l2=np.hypot(across, down))
 
 
 def compute_geometry(distances: pd.DataFrame) -> pd.DataFrame:

@@ -131,7 +131,12 @@ def report(
     opens = iter([open_])
 
     def write() -> None:
-        page = _write(source, out, name, transfer=transfer, as_json=as_json)
+        from mtdlab.analysis.data.meaning import PublishedFileError
+
+        try:
+            page = _write(source, out, name, transfer=transfer, as_json=as_json)
+        except PublishedFileError as error:
+            raise MtdlabError(str(error)) from None
         if next(opens, False):
             webbrowser.open(page.resolve().as_uri())
 

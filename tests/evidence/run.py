@@ -19,6 +19,7 @@ NAMES = (
     "conditions",
     "effects",
     "questions",
+    "claims",
     "best",
     "baseline",
     "choice",

@@ -3,6 +3,7 @@
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import (
     baseline,
+    claims,
     conditions,
     configurations,
     effects,
@@ -26,6 +27,7 @@ TOPICS: tuple[Topic[StudyContext], ...] = (
     questions.DIFFERENCE,
     score.TOPIC,
     questions.DECLARED,
+    claims.TOPIC,
     baseline.TOPIC,
     references.TOPIC,
     tuning.TOPIC,

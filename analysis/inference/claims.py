@@ -1,0 +1,128 @@
+"""Whether paired differences bear out a claim of a paper, contradict it, or leave it open.
+
+Letters: S seeds, K differences.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from scipy import special
+
+from mtdlab.analysis.data.defaults import ALPHA, LEVEL
+from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
+from mtdlab.analysis.inference.pairing import Paired
+from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, Needed
+from mtdlab.analysis.inference.verdict import Judgement
+
+ClaimVerdict = Literal["replicated", "contradicted", "undecided", "not tested"]
+
+
+@dataclass(frozen=True)
+class ClaimJudgement(Judgement):
+    """What a study shows of a claim.
+
+    Attributes:
+        p_value: of the claim; it is replicated where this is at most 0.05.
+        place: which of the differences decides: that least like the claim.
+        size: that difference, in points, with its 95 % interval.
+        by_equivalence: whether what is shown is that a difference is small.
+    """
+
+    verdict: ClaimVerdict = "not tested"
+    place: int = 0
+    size: Estimate = field(default=UNKNOWN)
+    by_equivalence: bool = False
+
+
+def judge_claim(
+    differences: Sequence[Paired], *, alike: float | None = None, small: Sequence[float] = ()
+) -> ClaimJudgement:
+    """What K differences of two seeds or more show of the claim that each is above 0.
+
+    Replicated where the 95 % interval of each is (intersection-union, so that the number of
+    differences needs no correction). Contradicted where that of one lies below 0, or where one is
+    shown to be nearer to 0 than its value of `small`, which is infinitely small where that cannot
+    contradict; both corrected for their number (Bonferroni).
+
+    With the margin `alike` the claim is that each is nearer to 0 than this, by two one-sided tests
+    at 2.5 % each (Schuirmann 1987), and contradicted where the interval of one lies beyond it.
+    """
+    count, margin = len(differences), alike
+    if margin is None:
+        claimed = [2 * paired.find_p_above(0.0) for paired in differences]
+        below = [2 * count * paired.find_p_above(0.0, -1) for paired in differences]
+        within = [
+            2 * count * _find_p_within(paired, size) if size > 0 else 1.0
+            for paired, size in zip(differences, small or [0.0] * count, strict=True)
+        ]
+    else:
+        claimed = [2 * _find_p_within(paired, margin) for paired in differences]
+        within = [1.0] * count
+        below = [
+            2 * count * min(paired.find_p_above(margin, sign) for sign in (1, -1))
+            for paired in differences
+        ]
+    against = np.minimum(below, within)
+    place, verdict = int(np.argmax(claimed)), "undecided"
+    if claimed[place] <= ALPHA:
+        verdict = "replicated"
+    elif against.min() <= ALPHA:
+        verdict, place = "contradicted", int(np.argmin(against))
+    decisive = differences[place]
+    is_near = below[place] > ALPHA and verdict == "contradicted"
+    return ClaimJudgement(
+        verdict=verdict,  # type: ignore[arg-type]
+        p_value=min(max(claimed), 1.0),
+        seeds=len(decisive.values),
+        items=decisive.items,
+        place=place,
+        size=decisive.estimate(),
+        by_equivalence=is_near or (margin is not None and verdict == "replicated"),
+    )
+
+
+def _find_p_within(paired: Paired, margin: float) -> float:
+    """The p value of a mean nearer to 0 than a margin: of the worse of two one-sided tests."""
+    return max(paired.find_p_above(-margin, sign) for sign in (1, -1))
+
+
+def find_need(paired: Paired, alike: float | None = None, small: float = 0.0) -> Needed:
+    """The fewest seeds with which a difference as estimated is decided with 80 % power.
+
+    Where no number is enough with these items: how many are needed at least. `alike` and `small`
+    are as for `judge_claim`.
+    """
+    mean = abs(float(paired.values.mean()))
+    distance = max(mean, small - mean) if alike is None else abs(mean - alike)
+    of_run = float(paired.values.var(ddof=1))
+    seeds = np.arange(2, MOST_SEEDS + 1)
+    quantiles = special.stdtrit(seeds - 1, (1 + LEVEL) / 2) + special.ndtri(POWER)
+    enough = quantiles * np.sqrt(of_run / seeds + paired.of_items) <= distance
+    if distance > 0 and enough.any():
+        return Needed(int(seeds[enough.argmax()]))
+    normal = special.ndtri((1 + LEVEL) / 2) + special.ndtri(POWER)
+    if not paired.items or distance <= 0:
+        return Needed(None)
+    return Needed(None, math.ceil(paired.items * (normal / distance) ** 2 * paired.of_items))
+
+
+def judge_by_holm(p_values: Sequence[float]) -> list[bool]:
+    """Which of several claims are replicated with one error rate of 5 % for all (Holm 1979).
+
+    A claim with a p value of NaN was not tested and takes no share.
+    """
+    order = [place for place in np.argsort(p_values) if not math.isnan(p_values[place])]
+    found = [False] * len(p_values)
+    for rank, place in enumerate(order):
+        if p_values[place] > ALPHA / (len(order) - rank):
+            break
+        found[place] = True
+    return found
+
+
+def expect_false(tested: int) -> float:
+    """How many of so many tested claims would be replicated by chance, were none of them true."""
+    return tested * ALPHA / 2

@@ -1,0 +1,308 @@
+"""The question whether a claim of a paper holds in a study."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from mtdlab.analysis.data.beyond_run import leave_out
+from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, Selection, Value, load_claims
+from mtdlab.analysis.data.defaults import ALPHA, LEVEL
+from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.meaning import MADE_OF, add_meaning, is_value
+from mtdlab.analysis.data.questions import Declared
+from mtdlab.analysis.data.runs import completed_runs, free_settings, levels_of
+from mtdlab.analysis.data.settings import format_setting, with_defaults
+from mtdlab.analysis.data.tasks import STS
+from mtdlab.analysis.inference.claims import ClaimJudgement, find_need, judge_claim
+from mtdlab.analysis.inference.pairing import Paired, complete_block, pair_runs
+from mtdlab.analysis.inference.power import Needed
+from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
+from mtdlab.analysis.questions.base import Question
+from mtdlab.analysis.questions.results import Basis, StudyResults
+from mtdlab.analysis.questions.varied_history import measure_variation
+from mtdlab.analysis.questions.wording import clean, join_sentences
+from mtdlab.analysis.statistics.curves import find_width
+from mtdlab.analysis.statistics.measured import NAMES, measure_runs
+
+_OUTCOMES = {
+    "replicated": QuestionOutcome.SHOWN,
+    "contradicted": QuestionOutcome.OPPOSITE,
+    "undecided": QuestionOutcome.OPEN,
+    "not tested": QuestionOutcome.NOT_TESTED,
+}
+_STS_B_TEST = 1_379
+"""How many test pairs STS-B has, by which a folder of graded pairs is known to be it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimQuestion(Question):
+    """Does what a paper states hold in a study, at its scale?"""
+
+    claim: PaperClaim = field(kw_only=True)
+
+    @property
+    def sentence(self) -> str:
+        return f"Does this claim hold: {self.claim.states}"
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """The completed runs with the claim's columns, and its measure as their score."""
+        study, claim = self.results.study, self.claim
+        runs = self.results.once(_tabulate)
+        runs = runs[~levels_of(runs).isin(self.beyond)]
+        if claim.measure == SCORE:
+            return runs
+        measured = runs["number"].map(measure_runs(study, claim.measure))
+        return runs.assign(score=measured).dropna(subset=["score"])
+
+    @cached_property
+    def beyond(self) -> tuple[float, ...]:
+        """The levels of MTD beyond the run, whose runs are left out."""
+        return leave_out(self.results.once(_tabulate), self.results.study.beyond_run)[1]
+
+    @cached_property
+    def sides(self) -> tuple[pd.DataFrame, ...]:
+        """The runs of each side, of `compare` first."""
+        return tuple(_select(self.runs, side) for side in self.claim.sides)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[pd.DataFrame, pd.DataFrame], ...]:
+        """The first side and each other one, as far as they have seeds and other settings alike."""
+        first, *others = self.sides
+        return tuple(_balance(first, other, self._list_others(first, other)) for other in others)
+
+    @cached_property
+    def differences(self) -> tuple[Paired, ...]:
+        """The differences by seed; without a side to compare with, the values themselves."""
+        if len(self.sides) == 1:
+            return (Paired(self.sides[0].groupby("seed")["score"].mean().to_numpy("float64")),)
+        items = self.results.study.items if self.claim.measure == SCORE else None
+        return tuple(pair_runs(first, other, (items, items)) for first, other in self.pairs)
+
+    def _list_others(self, first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
+        """The settings that vary between the sides and are to be alike on both."""
+        parts = [part for name in self.claim.columns for part in MADE_OF.get(name, (name,))]
+        made = [name for name in parts if name in first]
+        runs = pd.concat([first, second], ignore_index=True)
+        return [
+            name
+            for name in free_settings(runs, self.results.study.compared)
+            if name not in (*made, "mtd")
+            and runs.groupby(made, dropna=False)[name].nunique(dropna=False).max() > 1
+        ]
+
+    @property
+    def averaged_over(self) -> tuple[str, ...]:
+        """The settings that vary within a side, and are alike on both."""
+        first, *others = self.sides
+        names = (name for other in others for name in self._list_others(first, other))
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the study is about the claim: it is that of the paper, or has all of its rows."""
+        name, asks = self.results.study.name, self.claim.study
+        if asks and (name == asks or name.startswith(f"{asks}-")):
+            return True
+        runs = self.results.once(_tabulate)
+        if any(name not in runs or runs[name].nunique() < 2 for name in self.claim.columns):
+            return False
+        has_rows = len(self.sides) > 1 and all(map(len, self.sides))
+        return has_rows and all(len(first) for first, _ in self.pairs)
+
+    @cached_property
+    def obstacle(self) -> str:
+        """Why nothing is tested, in a few words; empty where it is."""
+        claim = self.claim
+        if claim.reason:
+            return claim.reason
+        if not len(self.results.runs):
+            return "no trial is complete with a score"
+        for side, runs in zip(claim.sides, self.sides, strict=True):
+            if not len(runs):
+                return self._describe_lacking(side)
+        if own := self._find_own_rates():
+            return f"another question: each side has its own {own}"
+        fewest = min(len(paired.values) for paired in self.differences)
+        if not fewest:
+            return f"no two trials of a seed differ in {' and '.join(claim.columns)} alone"
+        return "one seed; it takes two" if fewest < 2 else ""
+
+    def _describe_lacking(self, side: Selection) -> str:
+        """Which value of a side no run has, or that it is beyond the run."""
+        every = self.results.once(_tabulate)
+        named = {name: value for name, value in side.items() if name in self.claim.names}
+        if len(chosen := _select(every, side)):
+            own = {name: named[name] for name in self.claim.columns if name in named}
+            if levels_of(chosen).isin(self.beyond).all():
+                return f"{_name_side(own)} is beyond the run"
+            return f"{NAMES.get(self.claim.measure, self.claim.measure)} was not recorded"
+        lacking = {
+            name: value
+            for name, value in named.items()
+            if name not in every or not is_value(every[name], value).any()
+        }
+        return f"no trial with {_name_side(lacking or named)}"
+
+    def _find_own_rates(self) -> str:
+        """The nuisance settings whose chosen values differ between the sides, as text."""
+        names = [name for name in self.results.study.nuisance if name in self.runs]
+        found = [
+            name
+            for name in names
+            if any({*a[name].unique()} != {*b[name].unique()} for a, b in self.pairs)
+        ]
+        return " and ".join(found)
+
+    @cached_property
+    def judged(self) -> ClaimJudgement:
+        if self.obstacle:
+            known = [paired for paired in self.differences if len(paired.values)]
+            if not (all(map(len, self.sides)) and known):
+                return ClaimJudgement()
+            least = min(known, key=lambda paired: float(paired.values.mean()))
+            place = self.differences.index(least)
+            return ClaimJudgement(place=place, size=least.estimate(), seeds=len(least.values))
+        claim = self.claim
+        judged = judge_claim(self.differences, alike=claim.alike, small=self.small)
+        if not judged.by_equivalence:
+            return judged
+        names = ["queue_slice" if name == "slice" else name for name in claim.columns]
+        history = measure_variation(self.results.study, pd.concat(self.sides), names)
+        varies_keys = history is not None and history.keys and "queue_size" in names
+        if history is None or history.is_shown or varies_keys:
+            return judged
+        return ClaimJudgement(size=judged.size, seeds=judged.seeds, history=history)
+
+    @property
+    def small(self) -> list[float]:
+        """Below which size each difference contradicts a printed one; 0: none does."""
+        return [size / 2 if size >= CLEAR else 0.0 for size in self.sizes]
+
+    @property
+    def need(self) -> Needed | None:
+        if self.finding is not QuestionOutcome.OPEN:
+            return None
+        place = self.judged.place
+        small = self.small[place] if self.small else 0.0
+        return find_need(self.differences[place], self.claim.alike, small)
+
+    @property
+    def finding(self) -> QuestionOutcome:
+        return _OUTCOMES[self.judged.verdict]
+
+    @cached_property
+    def sizes(self) -> Sequence[float]:
+        """The printed sizes, on the study's own tasks where the paper prints them by task."""
+        return self.claim.find_sizes(_list_tasks(self.results.study))
+
+    @property
+    def why(self) -> str:
+        """Why it is not tested, what would decide it, or how small what contradicts it is."""
+        if self.obstacle:
+            return self.obstacle
+        if self.finding is QuestionOutcome.NOT_TESTED:
+            return "no difference, but history was not shown to vary"
+        judged = self.judged
+        if judged.by_equivalence and self.finding is QuestionOutcome.OPPOSITE:
+            return "shown to be less than half of the printed size"
+        if (need := self.need) is None:
+            return ""
+        if need.seeds:
+            return f"as estimated, {format_count(need.seeds, 'seed')} would decide"
+        if need.items:
+            return f"as estimated, {need.items:,} evaluation items would decide, no number of seeds"
+        return "as estimated, no number of seeds decides"
+
+    @property
+    def answer(self) -> Answer:
+        judged, claim = self.judged, self.claim
+        heading = f"{judged.verdict[:1].upper()}{judged.verdict[1:]}: {claim.states}"
+        effect = None
+        if judged.seeds:
+            effect = Difference(judged.size, LEVEL, name_difference(claim, judged.place))
+        why = self.why and f"{self.why[:1].upper()}{self.why[1:]}."
+        return self.reply(heading, join_sentences(why), effect=effect, topic=None)
+
+
+def _tabulate(results: StudyResults) -> pd.DataFrame:
+    """The completed runs, also of the baseline, with the columns of all claims."""
+    study = results.study
+    runs = completed_runs(study.ranked_trials)
+    names = {name for claim in load_claims() for name in claim.names}
+    needed = {part for name in names for part in MADE_OF.get(name, (name,))}
+    known = {name: study.settings[name] for name in needed if name in study.settings}
+    return add_meaning(with_defaults(runs, known), names, find_width(study.spectra))
+
+
+def ask_claims(results: StudyResults) -> tuple[ClaimQuestion, ...]:
+    """The claims that a study is about, in the order of the papers; a program has none."""
+    return () if results.study.program else tuple(q for q in _ask(results) if q.is_asked)
+
+
+def _ask(results: StudyResults) -> Iterator[ClaimQuestion]:
+    for claim in load_claims():
+        asked = Declared("claim", claim.columns)
+        yield ClaimQuestion(results, asked, Basis(ALPHA), claim=claim)
+
+
+def name_difference(claim: PaperClaim, place: int) -> str:
+    """What less what a difference of a claim is, as text."""
+    first, *others = (claim.compare, *claim.against)
+    return " less ".join(map(_name_side, (first, *others[place : place + 1])))
+
+
+def _name_side(side: Selection) -> str:
+    """A selection as text; methods by their name alone."""
+    return clean(", ".join(_name_value(name, value) for name, value in side.items()))
+
+
+def _name_value(name: str, value: Value) -> str:
+    text = str(value) if isinstance(value, bool | str) else format_setting(float(value))
+    words = {"mtd": "MTD", "augmentation_kind": "augmentation", "share": "random share"}
+    return f"{words.get(name, name)} {text}"
+
+
+def _select(runs: pd.DataFrame, side: Selection) -> pd.DataFrame:
+    """The runs that have every value of a selection."""
+    if not {*side} <= {*runs}:
+        return runs.iloc[:0]
+    return runs[np.logical_and.reduce([is_value(runs[name], side[name]) for name in side])]
+
+
+def _balance(
+    first: pd.DataFrame, second: pd.DataFrame, others: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The runs of both sides whose seeds have all of the values of other settings that both have.
+
+    Of seeds and values the complete block is kept (`complete_block`).
+    """
+    cells = pd.concat([first, second], keys=(0, 1), names=["side"]).reset_index("side")
+    cells["cell"] = cells.groupby(list(others), dropna=False).ngroup() if others else 0
+    one, two = (
+        cells[cells["side"] == side].pivot_table(index="seed", columns="cell", values="score")
+        for side in (0, 1)
+    )
+    both = (one - two).dropna(how="all").dropna(axis="columns", how="all")
+    kept = complete_block(both)
+    inside = cells[cells["seed"].isin(kept.index) & cells["cell"].isin(kept.columns)]
+    return inside[inside["side"] == 0], inside[inside["side"] == 1]
+
+
+def _list_tasks(study: StudyFrames) -> list[str]:
+    """The published tasks that a study's metric is of; empty where it is of none."""
+    if study.metric in STS:
+        return [study.metric]
+    if study.metric == "sts_average":
+        items = study.items.tasks if study.items else ()
+        return [name for name in items if name in STS]
+    evaluation = study.ran_with.evaluation
+    is_sts_b = evaluation is not None and evaluation.test_pairs == _STS_B_TEST
+    return ["STSB"] if study.metric == "sts_test" and is_sts_b else []
+
+
+QUESTION = ClaimQuestion

@@ -1,0 +1,220 @@
+"""Topic: what the papers claim, and whether it holds in a study or in several."""
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import quote
+
+import pandas as pd
+
+from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, load_claims
+from mtdlab.analysis.data.tasks import label_score
+from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
+from mtdlab.analysis.inference.claims import expect_false, judge_by_holm
+from mtdlab.analysis.questions.claim import ClaimQuestion, ask_claims
+from mtdlab.analysis.questions.wording import PERCENT, clean, join_words
+from mtdlab.analysis.report.cells import format_count, make_table
+from mtdlab.analysis.report.page import Table
+from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
+from mtdlab.analysis.statistics.measured import NAMES
+
+COLUMNS = (
+    *("verdict", "name", "claim", "source", "published", "difference", "mean", "low", "high"),
+    *("seeds", "holm", "why", "scale", "study"),
+)
+"""The columns of the table of claims."""
+SIGNS = {
+    "replicated": "✓",
+    "contradicted": "✗",
+    "undecided": "?",
+    "not tested": (NOT_TESTED := "–"),
+}
+"""The verdicts in their order on a page, each with its sign."""
+ANCHORS = {
+    **{experiment.file: experiment.name.replace("_", "-") for experiment in EXPERIMENTS},
+    "figure2_mtd": "published",
+    "figure3_mtd_by_batch": "batches",
+    "nearness": "geometry",
+    "final": "collapse",
+    "swing": "collapse",
+    "rank": "spectra",
+}
+_MOST_NAMED = 5
+RULE = (
+    f"Replicated: the {PERCENT} interval of each paired difference lies on the claimed side of 0, "
+    "or, of a claim of no difference, within its margin. Contradicted: that of one lies on the "
+    f"other side, or a difference that is printed as {CLEAR:g} point or more is shown to be less "
+    "than half of that. Each claim has its own error rate of 5 %; “Holm” says whether it is "
+    "replicated with one for all of these claims. A printed size of less than 1 point is within "
+    "the scatter of the paper's own values."
+)
+
+
+def tabulate_claims(contexts: Sequence[StudyContext], *, every: bool = False) -> pd.DataFrame:
+    """The claims that studies are about, with their verdicts: `COLUMNS`, a row per claim and study.
+
+    The order is that of `SIGNS`, then that of the papers. With `every`, claims that no study is
+    about have a row too.
+    """
+    asked = [(context, question) for context in contexts for question in ask_claims(context)]
+    rows = [_list_row(context, question) for context, question in asked]
+    found = {question.claim.name for _, question in asked}
+    if every:
+        rows += [_list_missing(claim) for claim in load_claims() if claim.name not in found]
+    holm = judge_by_holm([question.p_value for _, question in asked])
+    for row, is_shown, (_, question) in zip(rows, holm, asked, strict=False):
+        row["holm"] = "" if math.isnan(question.p_value) else "yes" if is_shown else "no"
+    table = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    places = {claim.name: place for place, claim in enumerate(load_claims())}
+    verdicts = [*SIGNS]
+    order = pd.DataFrame(
+        {"verdict": table["verdict"].map(verdicts.index), "place": table["name"].map(places)}
+    )
+    ordered = order.sort_values(["verdict", "place"], kind="stable").index
+    return table.loc[ordered].reset_index(drop=True)
+
+
+def find_claims(context: StudyContext) -> pd.DataFrame:
+    """The claims that one study is about (`tabulate_claims`)."""
+    return tabulate_claims([context])
+
+
+def _list_row(context: StudyContext, question: ClaimQuestion) -> dict[str, object]:
+    claim, judged = question.claim, question.judged
+    effect, sizes = question.answer.effect, question.sizes
+    row = _list_missing(claim) | {"verdict": judged.verdict, "why": question.why}
+    row |= {"study": context.study.name, "scale": _describe_scale(context, question)}
+    if effect is not None:
+        size = effect.size
+        row |= {"difference": effect.text, "seeds": judged.seeds}
+        row |= {"mean": size.mean, "low": size.low, "high": size.high}
+        row["published"] = f"{sizes[judged.place]:+.2f}" if sizes else ""
+    return row
+
+
+def _list_missing(claim: PaperClaim) -> dict[str, object]:
+    """The row of a claim that no study is about."""
+    asks = f"; studies/paper/{claim.study}.yaml asks it" if claim.study else ""
+    signed = sorted(claim.sizes, key=abs)
+    ends = list(dict.fromkeys([*signed[:1], *signed[-1:]]))
+    return {
+        **dict.fromkeys(("mean", "low", "high"), math.nan),
+        **dict.fromkeys(("difference", "holm", "scale", "study"), ""),
+        "seeds": 0,
+        "verdict": "not tested",
+        "name": claim.name,
+        "claim": claim.states,
+        "source": claim.source,
+        "published": " to ".join(f"{size:+.2f}" for size in ends),
+        "why": claim.reason or f"no study of it here{asks}",
+    }
+
+
+def _describe_scale(context: StudyContext, question: ClaimQuestion) -> str:
+    """Encoder, sentences, tasks, and what the sides were averaged over."""
+    study, runs, claim = context.study, question.runs, question.claim
+    encoder, seeds = study.ran_with.encoder, question.judged.seeds
+    parts = [format_count(seeds, "seed")] if seeds else []
+    parts += [encoder.name if encoder else "encoder not recorded"]
+    if {"steps", "batch_size"} <= {*runs}:
+        sentences = (runs["steps"] * runs["batch_size"]).dropna().astype("int64")
+        ends = dict.fromkeys([sentences.min(), sentences.max()] if len(sentences) else [])
+        parts.append(" to ".join(f"{count:,}" for count in ends) + " sentences")
+    measured = NAMES.get(claim.measure, claim.measure)
+    is_score = claim.measure == SCORE
+    parts.append(label_score(study.metric, study.evaluation_name) if is_score else measured)
+    if over := question.averaged_over:
+        parts.append(f"averaged over {join_words([*over])}")
+    if claim.decay:
+        parts.append(f"η in the paper {claim.decay}")
+    return clean("; ".join(parts))
+
+
+def summarise_claims(table: pd.DataFrame) -> str:
+    """How many claims have each verdict, in a few words."""
+    tested = table.loc[_is_tested(table), "verdict"]
+    if not len(tested):
+        return f"None of {format_count(len(table), 'claim')} was tested"
+    counts = Counter(tested)
+    parts = [f"{counts[name]} {name}" for name in SIGNS if counts[name]]
+    return f"{join_words(parts)} of {format_count(len(tested), 'tested claim')}"
+
+
+def _is_tested(table: pd.DataFrame) -> pd.Series:
+    return table["verdict"].map(SIGNS) != NOT_TESTED
+
+
+def explain_claims(table: pd.DataFrame) -> str:
+    """How many replications chance alone would give; empty where nothing was tested."""
+    if not (tested := int(_is_tested(table).sum())):
+        return ""
+    expected = f"{expect_false(tested):.2g}"
+    return f"Were none of them true, {expected} would be replicated by chance, or fewer."
+
+
+def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
+    """The claims that were tested, a line each, in the order of the table."""
+    tested = table[_is_tested(table)]
+    lines = [_describe_row(row) for row in tested.head(most).to_dict("records")]
+    if (more := len(tested) - most) > 0:
+        lines.append(f"and {more} more")
+    return tuple(lines)
+
+
+def _describe_row(row: Mapping[Hashable, object]) -> str:
+    published = f"; published {row['published']}" if row["published"] else ""
+    ours = _name_size(row)
+    return f"{SIGNS[str(row['verdict'])]} {row['verdict']}: {row['claim']} Here {ours}{published}"
+
+
+def _name_size(row: Mapping[Hashable, object]) -> str:
+    mean, low, high = (float(str(row[name])) for name in ("mean", "low", "high"))
+    if math.isnan(mean):
+        return ""
+    return f"{mean:+.2f}" + ("" if math.isnan(low) else f" ({low:.2f} to {high:.2f})")
+
+
+def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
+    """The table of a page; of several studies its rows lead to their figures."""
+    rows = table.to_dict("records")
+    shown = pd.DataFrame(
+        {
+            "claim": table["claim"],
+            "verdict": [f"{SIGNS[str(row['verdict'])]} {row['verdict']}" for row in rows],
+            "published size": table["published"],
+            f"here, {PERCENT} CI": [_name_size(row) for row in rows],
+            "Holm": table["holm"],
+            "scale": table["scale"],
+            "why, or what would decide": table["why"],
+            "what less what": table["difference"],
+            "source": table["source"],
+            "study": table["study"],
+        }
+    )
+    caption = (
+        "Claims of the papers. Sizes are differences in points, the first side less the second, of "
+        "the difference that is least like the claim."
+    )
+    made = make_table(shown, caption=caption, csv="claims", most=len(shown))
+    addresses = tuple(_find_address(row) for row in rows) if links else ()
+    return replace(made, links=addresses)
+
+
+def _find_address(row: Mapping[Hashable, object]) -> str:
+    """The section of a study's page that has a claim's figure; empty without a study."""
+    [claim] = [claim for claim in load_claims() if claim.name == row["name"]]
+    place = ANCHORS.get(claim.table) or ANCHORS.get(claim.measure) or "claims"
+    return f"../{quote(str(row['study']))}/index.html#{place}" if row["study"] else ""
+
+
+def _build(context: StudyContext) -> Contents | None:
+    """The claims that a study is about; None without one."""
+    table = context.once(find_claims)
+    if not len(table):
+        return None
+    text = (f"{summarise_claims(table)}.", explain_claims(table), RULE)
+    return Contents(csv={"claims": table}, text=text, tables=[show_claims(table)])
+
+
+TOPIC = Topic("claims", "Claims of the papers", _build, csv=["claims"])

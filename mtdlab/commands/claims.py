@@ -1,0 +1,56 @@
+"""The command claims: which claims of the papers hold in the studies of a database."""
+
+from typing import Annotated
+
+import typer
+
+from mtdlab.commands import options as opt
+from mtdlab.commands.printing import print_json, print_table, wrap_text
+from mtdlab.errors import MtdlabError
+from mtdlab.terminal import print_text
+
+_PRINTED = ("verdict", "name", "source", "published", "mean", "low", "high", "holm", "study")
+
+
+def claims(
+    studies: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[STUDY]...", help="Names of studies; default: all studies of the database."
+        ),
+    ] = None,
+    storage: opt.Storage = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Say which claims of the papers are replicated, contradicted, undecided or not tested.
+
+    Each at the scale of the study that tests it: mtdlab claims table8-queue-slices-small
+    """
+    from mtdlab.analysis.data.meaning import PublishedFileError
+    from mtdlab.analysis.report.context import StudyContext
+    from mtdlab.analysis.report.topics.claims import (
+        explain_claims,
+        summarise_claims,
+        tabulate_claims,
+    )
+    from mtdlab.api.report import load_named
+    from mtdlab.store import study_names
+
+    names = studies or study_names(storage)
+    try:
+        contexts = [StudyContext(load_named(name, storage)) for name in names]
+        table = tabulate_claims(contexts, every=True)
+    except PublishedFileError as error:
+        raise MtdlabError(str(error)) from None
+    summary = f"{summarise_claims(table)}. {explain_claims(table)}".rstrip()
+    if as_json:
+        print_json({"summary": summary, "claims": table.to_dict("records")})
+        return
+    asked, missing = table[table["study"] != ""], table[table["study"] == ""]
+    if len(asked):
+        rows = asked[[*_PRINTED]].rename(columns={"name": "claim", "mean": "here"})
+        print_table(rows.to_dict("records"))
+    for row in asked[asked["why"] != ""].to_dict("records"):
+        print_text(wrap_text(row["why"], f"{row['name']}: "))
+    print_text(wrap_text(", ".join(missing["name"]), "no study here is about: "))
+    print_text(wrap_text(summary))

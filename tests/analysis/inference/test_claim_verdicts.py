@@ -1,0 +1,118 @@
+"""Verdicts on claims of papers, by hand and by simulation."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mtdlab.analysis.inference.claims import (
+    ClaimJudgement,
+    expect_false,
+    find_need,
+    judge_by_holm,
+    judge_claim,
+)
+from mtdlab.analysis.inference.intervals import estimate, find_p_above
+from mtdlab.analysis.inference.pairing import Paired
+
+
+def paired(*values: float) -> Paired:
+    return Paired(np.array(values))
+
+
+def judge(*differences: Paired, **options: object) -> ClaimJudgement:
+    return judge_claim(differences, **options)  # type: ignore[arg-type]
+
+
+ABOVE, AROUND, BELOW = paired(2.0, 2.2, 1.9), paired(0.4, -0.5, 0.2), paired(-2.0, -2.2, -1.9)
+
+
+def test_a_claim_of_a_difference() -> None:
+    assert judge(ABOVE).verdict == "replicated"
+    assert judge(ABOVE).p_value == pytest.approx(
+        stats.ttest_1samp(ABOVE.values, 0, alternative="greater").pvalue * 2
+    )
+    assert judge(BELOW).verdict == "contradicted"
+    assert judge(AROUND).verdict == "undecided"
+    # every named difference has to be there
+    both = judge(ABOVE, AROUND)
+    assert (both.verdict, both.place) == ("undecided", 1)
+    assert judge(ABOVE, ABOVE).verdict == "replicated"
+    one_below = judge(ABOVE, BELOW)
+    assert (one_below.verdict, one_below.place) == ("contradicted", 1)
+    assert one_below.size == BELOW.estimate()
+
+
+def test_a_printed_size_is_contradicted_by_less_than_half_of_it() -> None:
+    # its interval is within 1.2 of 0
+    assert abs(AROUND.estimate().low) < 1.3
+    assert judge(AROUND, small=[4.0]).verdict == "contradicted"
+    assert judge(AROUND, small=[4.0]).by_equivalence
+    assert judge(AROUND, small=[0.5]).verdict == "undecided"
+    # a size below 1 point is within the paper's own scatter
+    assert judge(AROUND, small=[0.0]).verdict == "undecided"
+    # a difference that is there, if small, has the claimed sign
+    assert judge(ABOVE, small=[10.0]).verdict == "replicated"
+    assert not judge(BELOW, small=[10.0]).by_equivalence
+
+
+def test_a_claim_of_no_difference() -> None:
+    assert judge(AROUND, alike=2.0).verdict == "replicated"
+    assert judge(AROUND, alike=2.0).by_equivalence
+    assert judge(AROUND, alike=0.5).verdict == "undecided"
+    assert judge(ABOVE, alike=0.5).verdict == "contradicted"
+    assert judge(BELOW, alike=0.5).verdict == "contradicted"
+    assert judge(AROUND, ABOVE, alike=5.0).verdict == "replicated"
+    assert judge(AROUND, ABOVE, alike=0.5).place == 1
+
+
+def test_p_values_are_those_of_the_intervals() -> None:
+    rng = np.random.default_rng(0)
+    for of_items in (0.0, 0.3):
+        values = rng.normal(1.0, 1.0, 5)
+        shared = {"of_items": of_items, "freedom": 200.0}
+        p_value = find_p_above(values, 0.0, **shared)
+        assert estimate(values, 1 - 2 * p_value, **shared).low == pytest.approx(0, abs=1e-6)
+    assert math.isnan(find_p_above(np.array([1.0]), 0.0))
+    same = np.array([1.0, 1.0])
+    assert (find_p_above(same, 0.5), find_p_above(same, 1.0)) == (0.0, 1.0)
+
+
+def test_seeds_or_items_that_would_decide() -> None:
+    scatter = paired(1.0, -0.6, 0.9, 0.3)
+    seeds = find_need(scatter).seeds
+    assert seeds is not None
+    deviation, mean = scatter.values.std(ddof=1), scatter.values.mean()
+    quantiles = [stats.t.ppf(0.975, n - 1) + stats.norm.ppf(0.8) for n in (seeds - 1, seeds)]
+    reached = [
+        q * deviation / np.sqrt(n) for q, n in zip(quantiles, (seeds - 1, seeds), strict=True)
+    ]
+    assert reached[0] > mean >= reached[1]
+    # half of a printed size is farther from the estimate than 0 is
+    assert find_need(scatter, small=4.0).seeds < seeds  # type: ignore[operator]
+    held = find_need(Paired(scatter.values, of_items=1.0, items=100))
+    assert held.seeds is None
+    assert held.items == math.ceil(100 * (2.8016 / mean) ** 2)
+    assert find_need(paired(0.0, 0.0)).seeds is None
+    assert find_need(scatter, alike=1.0).seeds is not None
+
+
+def test_holm_and_the_expected_number_of_false_replications() -> None:
+    assert judge_by_holm([0.02, math.nan, 0.04]) == [True, False, True]
+    assert judge_by_holm([0.03, 0.04]) == [False, False]
+    assert judge_by_holm([]) == []
+    assert expect_false(40) == 1.0
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 8])
+def test_what_is_not_so_is_replicated_in_at_most_a_fortieth(seeds: int) -> None:
+    """The simulations of `make evidence` in small; docs/explanation/evidence.md has the rates."""
+    rng, studies = np.random.default_rng(seeds), 400
+    drawn = rng.normal(size=(studies, seeds))
+    wrong = sum(judge(Paired(values)).verdict == "replicated" for values in drawn)
+    margin = sum(judge(Paired(1 + one), alike=1.0).verdict == "replicated" for one in drawn)
+    # 10 of 400 are expected at most
+    most = stats.binom.isf(1e-4, studies, 0.025)
+    assert wrong <= most
+    assert margin <= most

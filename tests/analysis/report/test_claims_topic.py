@@ -1,0 +1,100 @@
+"""The claims of the papers on pages and in the command's table."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from mtdlab.analysis.data.claims import load_claims
+from mtdlab.analysis.report import write_multi_study
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.headline import build_headline
+from mtdlab.analysis.report.topics import claims
+from tests.analysis.conftest import report_of
+from tests.analysis.questions.test_claim import slices, study_of
+
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
+
+SLICES = slices(40, 38, 37, 36, 41, name="table8-queue-slices-small")
+CLUSTERS = study_of(
+    [({"queue_clusters": count}, 40.0 + count / 10) for count in (0, 5, 10)], name="clusters"
+)
+
+
+def tabulate(*studies: object, **options: bool) -> pd.DataFrame:
+    return claims.tabulate_claims([StudyContext(study) for study in studies], **options)  # type: ignore[arg-type]
+
+
+def test_a_table_begins_with_what_is_shown() -> None:
+    table = tabulate(SLICES, CLUSTERS)
+    assert [*table] == [*claims.COLUMNS]
+    assert table["verdict"].tolist() == ["replicated"] * 2 + ["contradicted"] * 2
+    assert table["name"].tolist()[:2] == ["slice-middle", "clusters-ten"]
+    middle = table.iloc[0]
+    assert (middle["published"], middle["study"]) == ("+0.92", "table8-queue-slices-small")
+    assert middle["mean"] == pytest.approx(2, abs=0.3)
+    assert "4 seeds; encoder not recorded; 320,000 sentences; " in middle["scale"]
+    # two of four claims, each with the share of Holm's rule
+    assert set(table["holm"]) <= {"yes", "no"}
+    assert claims.summarise_claims(table) == "2 replicated and 2 contradicted of 4 tested claims"
+    assert "0.1 would be replicated by chance" in claims.explain_claims(table)
+
+
+def test_every_claim_has_a_row_with_its_reason() -> None:
+    table = tabulate(SLICES, every=True)
+    assert {*table["name"]} == {claim.name for claim in load_claims()}
+    missing = table[table["study"] == ""].set_index("name")
+    assert (missing["verdict"] == "not tested").all()
+    assert missing["why"]["batch-best"] == (
+        "no study of it here; studies/paper/table6b-batch-size.yaml asks it"
+    )
+    assert missing["why"]["mixcse-weight"] == "the slides print no ablation of λ"
+    assert missing["published"]["batch-best"] == "+0.47 to +3.39"
+    nothing = tabulate(every=True)
+    assert len(nothing) == len(load_claims())
+    assert claims.summarise_claims(nothing) == f"None of {len(nothing)} claims was tested"
+    assert len(tabulate()) == 0
+
+
+def test_the_first_screen_of_a_study_has_its_claims(tmp_path: Path) -> None:
+    lines = build_headline(StudyContext(SLICES)).claims
+    assert len(lines) == 2
+    assert lines[0].startswith("✓ replicated: The middle half of the queue scores more than")
+    assert re.search(r"Here \+2\.\d\d \(1\.\d\d to 2\.\d\d\); published \+0\.92$", lines[0])
+    assert lines[1].startswith("✗ contradicted: ")
+    many = claims.list_lines(tabulate(SLICES, CLUSTERS), most=3)
+    assert (len(many), many[-1]) == (4, "and 1 more")
+    report, page = report_of(SLICES, tmp_path, claims.TOPIC)
+    assert '<ul class="claims"' in page
+    assert 'href="#claims"' in page
+    assert "1 replicated and 1 contradicted of 2 tested claims" in page
+    assert [path.name for path in report.tables] == ["claims.csv"]
+
+
+def test_a_study_of_nothing_published_has_no_claims(tmp_path: Path) -> None:
+    other = study_of([({"learning_rate": rate}, 40.0) for rate in (1e-3, 2e-3)])
+    assert build_headline(StudyContext(other)).claims == ()
+    _, page = report_of(other, tmp_path, claims.TOPIC)
+    assert "claims" not in page.partition("</style>")[2]
+
+
+def test_a_page_over_several_studies_begins_with_the_claims(tmp_path: Path) -> None:
+    written = write_multi_study(
+        [SLICES, CLUSTERS], tmp_path, name="paper", generated="now", version="0"
+    )
+    page = written.page.read_text(encoding="utf-8")
+    assert "<h1>2 replicated and 2 contradicted of 4 tested claims</h1>" in page
+    assert 'href="../table8-queue-slices-small/index.html#queue-slices"' in page
+    own = (tmp_path / "table8-queue-slices-small" / "index.html").read_text(encoding="utf-8")
+    assert 'id="queue-slices"' in own
+    sections = re.findall(r'<h2 id="(\w+)">', page)
+    assert sections[:2] == ["contents", "claims"]
+    rows = pd.read_csv(written.page.parent / "tables" / "claims.csv")
+    assert len(rows) == len(load_claims())
+
+
+def test_every_claims_figure_is_in_a_section_that_pages_have() -> None:
+    from mtdlab.analysis.report.topics import TOPICS
+
+    assert {*claims.ANCHORS.values()} <= {topic.name for topic in TOPICS}
