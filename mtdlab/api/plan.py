@@ -171,11 +171,17 @@ def plan(
 
 
 def read_begun(given: Given) -> "StudySpec":
-    """The study as its database has begun it, where it has. Raises MtdlabError for a mistake."""
-    from mtdlab.store.urls import storage_url
-    from mtdlab.trial.recorded_study import with_recorded_values
+    """The study as its database has begun it, where it has.
 
-    return with_recorded_values(given.read(), storage_url(given.storage))
+    Raises MtdlabError for a mistake, and for a file with which a sweep would not resume it.
+    """
+    from mtdlab.store.urls import storage_url
+    from mtdlab.trial.recorded_study import refuse_other_file, with_recorded_values
+
+    url = storage_url(given.storage)
+    spec = with_recorded_values(given.read(), url)
+    refuse_other_file(spec, url, given.invocation())
+    return spec
 
 
 def find_ended(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:

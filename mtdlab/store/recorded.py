@@ -30,6 +30,17 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
         return {(configuration, seed): state for configuration, seed, state in rows}
 
 
+def read_begun_trials(url: str, study: str) -> dict[tuple[str, int], Any]:
+    """Read state and parameters of each trial, by key; none before one has begun."""
+    columns = (TrialRow.configuration, TrialRow.seed, TrialRow.state, TrialRow.parameters)
+    with reading(url) as session:
+        mine = TrialRow.study_id == find_study(session, study, url).id
+        if session.scalar(select(func.max(TrialRow.number)).where(mine)) is None:
+            return {}
+        rows = session.execute(select(*columns).where(mine).order_by(TrialRow.id))
+        return {(row.configuration, row.seed): row for row in rows}
+
+
 def read_last_decision(url: str, study: str) -> str:
     """Read the decision of a study's last look; empty before the first. Raises StorageError."""
     with reading(url) as session:

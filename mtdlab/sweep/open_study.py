@@ -19,7 +19,7 @@ from mtdlab.store.store import create_store, open_store, record_plan
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import without_password
 from mtdlab.trial.environment import different_versions
-from mtdlab.trial.recorded_study import OtherFile, as_another_study, refuse_other_settings
+from mtdlab.trial.recorded_study import OtherFile, refuse_missing, refuse_other_settings
 from mtdlab.trial.samplers import distributions
 
 _LOG = logging.getLogger(__name__)
@@ -121,14 +121,8 @@ def _record(
             shared = recorded.imports.keys() & spec.imports.keys()
             recorded.imports = recorded.imports | {name: spec.imports[name] for name in shared}
         refuse_other_settings(spec, identity, recorded, invocation, taken, has_failed=has_failed)
-    if missing := store.add_trials(spec.planned_trials(), spec.begins_with):
-        (_, seed), parameters = next(iter(missing.items()))
-        values = [f"{name} {value}" for name, value in (parameters or {}).items()]
-        raise OtherFile(
-            f"study {spec.name} holds {len(missing)} trials that the file no longer has (such as "
-            f"{', '.join([*values, f'seed {seed}'])}); put their values and seeds back, or run the "
-            f"file as another study: {as_another_study(spec, invocation, taken)}"
-        )
+    missing = store.add_trials(spec.planned_trials(), spec.begins_with)
+    refuse_missing(spec, missing, invocation, taken)
     store.write_study(
         StudyRow(
             name=spec.name,

@@ -17,7 +17,8 @@ from mtdlab.config.study import SEARCHED
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
 from mtdlab.settings.roles import BASELINE
-from mtdlab.store.recorded import read_recorded
+from mtdlab.store.names import names_in
+from mtdlab.store.recorded import read_begun_trials, read_recorded
 from mtdlab.store.tables import StudyRow
 from mtdlab.user_code import UserModule
 
@@ -84,6 +85,38 @@ def refuse_other_settings(
         raise OtherFile(f"{problem}\n  to run this file as another study: {another}")
 
 
+def refuse_missing(
+    spec: StudySpec,
+    missing: Mapping[tuple[str, int], Mapping[str, Any] | None],
+    invocation: Invocation,
+    taken: Set[str],
+) -> None:
+    """Raise OtherFile where a study holds trials, by key, that its file no longer has."""
+    for (_, seed), parameters in missing.items():
+        values = [f"{name} {value}" for name, value in (parameters or {}).items()]
+        what = "values and seeds" if spec.sampler == "grid" else "number of trials and seeds"
+        raise OtherFile(
+            f"study {spec.name} holds {len(missing)} trials that the file no longer has (such as "
+            f"{', '.join([*values, f'seed {seed}'])}); put their {what} back, or run the file as "
+            f"another study: {as_another_study(spec, invocation, taken)}"
+        )
+
+
+def refuse_other_file(spec: StudySpec, url: str, invocation: Invocation) -> None:
+    """Raise OtherFile where a sweep would: nothing is written."""
+    try:
+        recorded, trials = read_recorded(url, spec.name), read_begun_trials(url, spec.name)
+    except (NothingToReport, StorageError):
+        return
+    if trials:
+        taken, identity = names_in(url), spec.identity()
+        has_failed = any(row.state == "FAIL" for row in trials.values())
+        refuse_other_settings(spec, identity, recorded, invocation, taken, has_failed=has_failed)
+        planned = {trial.key for trial in spec.planned_trials()}
+        missing = {key: row.parameters for key, row in trials.items() if key not in planned}
+        refuse_missing(spec, missing, invocation, taken)
+
+
 def _differences_from(
     recorded: StudyRow, spec: StudySpec, identity: dict[str, Any]
 ) -> Iterator[Difference]:
@@ -122,9 +155,8 @@ def _differences_from(
             {key: defined.definition.get(key) for key in ("search", "skip")}
             for defined in (recorded, spec)
         )
-        if in_words := list(_differences(begun, given)):
-            kept = (each for each in differences if not each[0].startswith(_POINTS))
-            differences = [*kept, *in_words]
+        kept = [each for each in differences if not each[0].startswith(_POINTS)]
+        differences = [*kept, *_differences(begun, given)] or differences
     yield from differences
 
 

@@ -279,6 +279,12 @@ def test_another_program_or_none_is_refused(folder: Path, run: Command) -> None:
     printed = run("sweep own.yaml", code=2)
     assert "metric: 'accuracy' is not known" in printed.stderr
     assert "need --objective" in printed.stderr
+    fewer = run("plan own.yaml --objective own:train --set seeds=[0]", code=2).stderr
+    assert (
+        "study own holds 2 trials that the file no longer has (such as rate 1.0, seed 1); put"
+        in fewer
+    )
+    assert "plan own.yaml" not in fewer
     (folder / "own.py").write_text(PROGRAM + "# changed\n")
     printed = run(SWEEP + " --set seeds=[0,1,2]", code=2)
     assert re.search(r"imports\.own: was SHA-256 \w{12}, now SHA-256 \w{12}\)", printed.stderr)

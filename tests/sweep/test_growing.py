@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mtdlab.analysis.data.invocation import NO_INVOCATION
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
 from mtdlab.store.database import adding
@@ -15,6 +16,7 @@ from mtdlab.store.tables import StudyRow, TrialRow
 from mtdlab.sweep import run
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial import worker
+from mtdlab.trial.recorded_study import refuse_other_file
 from mtdlab.trial.signals import stop_on_signals
 from tests.conftest import Written
 from tests.sweep.conftest import Scored
@@ -82,6 +84,8 @@ def test_a_complete_study_runs_what_is_added_alone(
         (METHODS, METHODS.replace(", simcse", ""), "search.method: was [mocose, simcse], now "),
         (PLAIN, METHODS, "search.ema_decay: was [0.5, 0.75], now None; search.method: was None"),
         (METHODS, METHODS.replace("4", "5"), "trainer.mocose.steps: was 4, now 5; trainer.simcse"),
+        (PLAIN, PLAIN + "sampler: random\ntrials: 1\n", "sampler: was grid, now random)"),
+        (PLAIN, PLAIN + UNTIL.splitlines()[-1], "beyond_run: was None, now leave-out; until: was"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_added_is_refused_in_the_words_of_the_file(
@@ -92,6 +96,10 @@ def test_what_cannot_be_added_is_refused_in_the_words_of_the_file(
         open_study(written(after), url)
     message = str(refused.value)
     assert "Choices" not in message
+    assert "configurations" not in message
+    # so does plan, which writes nothing
+    with pytest.raises(MtdlabError, match=f"another file .{re.escape(words)}"):
+        refuse_other_file(written(after), url, NO_INVOCATION)
     assert len(message.splitlines()[0]) < 200
 
 
