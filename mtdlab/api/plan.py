@@ -186,14 +186,14 @@ def read_begun(given: Given) -> "StudySpec":
 
 def find_ended(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:
     """The state of each trial that a sweep would not run, by configuration and seed."""
-    from mtdlab.store.recorded import read_states
+    from mtdlab.store.recorded import read_planned
     from mtdlab.store.tables import FINISHED
 
     try:
-        states = read_states(url, spec.name)
+        trials = read_planned(url, spec.name)
     except StorageError:
         return {}  # no database yet
-    return {key: state for key, state in states.items() if state in FINISHED}
+    return {key: row.state for key, row in trials.items() if row.state in FINISHED}
 
 
 def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:

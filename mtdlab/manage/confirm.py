@@ -20,7 +20,7 @@ from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
 from mtdlab.settings import RunSettings
 from mtdlab.store.frames import load_frames
-from mtdlab.store.recorded import read_recorded, read_states, read_trial, settings_of
+from mtdlab.store.recorded import read_planned, read_recorded, read_trial, settings_of
 from mtdlab.store.tables import StudyRow
 from mtdlab.trial.recorded_study import refuse_other_modules, refuse_other_objective
 from mtdlab.user_code import UserModule
@@ -105,7 +105,7 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
         chosen = ({name: settings[name] for name in varied} for settings in (first, second))
         kind, names = "configuration", [_name(each, frames) for each in chosen]
     what = f"its best {kind}, {names[0]}, against its runner-up, {names[1]}."
-    start = first_fresh_seed(seed for _, seed in read_states(url, frames.name))
+    start = first_fresh_seed(seed for _, seed in read_planned(url, frames.name))
     values = {
         "study": f"{frames.name}{CONFIRMATION_SUFFIX}",
         "description": f"Confirmation of study {frames.name} with fresh seeds: {what}",

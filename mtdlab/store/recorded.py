@@ -22,22 +22,15 @@ from mtdlab.store.tables import (
 )
 
 
-def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
-    """Read the state of each trial by configuration and seed. Raises StorageError."""
-    with reading(url) as session:
-        columns = select(TrialRow.configuration, TrialRow.seed, TrialRow.state).join(StudyRow)
-        rows = session.execute(columns.where(StudyRow.name == study))
-        return {(configuration, seed): state for configuration, seed, state in rows}
+def read_planned(url: str, study: str) -> dict[tuple[str, int], Any]:
+    """Read state, number and parameters of each trial by configuration and seed, in their order.
 
-
-def read_begun_trials(url: str, study: str) -> dict[tuple[str, int], Any]:
-    """Read state and parameters of each trial, by key; none before one has begun."""
-    columns = (TrialRow.configuration, TrialRow.seed, TrialRow.state, TrialRow.parameters)
+    Raises StorageError.
+    """
+    columns = (TrialRow.configuration, TrialRow.seed, TrialRow.state, TrialRow.number)
     with reading(url) as session:
-        mine = TrialRow.study_id == find_study(session, study, url).id
-        if session.scalar(select(func.max(TrialRow.number)).where(mine)) is None:
-            return {}
-        rows = session.execute(select(*columns).where(mine).order_by(TrialRow.id))
+        trials = select(*columns, TrialRow.parameters).join(StudyRow).order_by(TrialRow.id)
+        rows = session.execute(trials.where(StudyRow.name == study))
         return {(row.configuration, row.seed): row for row in rows}
 
 

@@ -13,7 +13,7 @@ from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import Store
 from mtdlab.store.database import create_tables, refuse_damaged, warn_of_network
 from mtdlab.store.names import find_twin, names_in, refuse_foreign
-from mtdlab.store.recorded import read_last_decision, read_states
+from mtdlab.store.recorded import read_last_decision, read_planned
 from mtdlab.store.rules import VERSIONS
 from mtdlab.store.store import create_store, open_store, record_plan
 from mtdlab.store.tables import StudyRow
@@ -31,17 +31,17 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
     True also where the database is missing or cannot be read: opening the study reports that.
     """
     try:
-        states = read_states(url, spec.name)
+        trials = read_planned(url, spec.name)
         last = read_last_decision(url, spec.name)
     except StorageError:
         return True
     unfinished = {"WAITING", "RUNNING"} | ({"FAIL"} if retry_failed else set())
     # a choice and a look that are still to come add trials
     is_open = bool(spec.unchosen_groups) or (spec.until is not None and last in ("", "continue"))
-    if is_open or not unfinished.isdisjoint(states.values()):
+    if is_open or not unfinished.isdisjoint(row.state for row in trials.values()):
         return True
-    seeds = {seed for _, seed in states}
-    new = (trial for trial in spec.planned_trials() if trial.key not in states)
+    seeds = {seed for _, seed in trials}
+    new = (trial for trial in spec.planned_trials() if trial.key not in trials)
     return any(spec.begins_with(trial, seeds) for trial in new)
 
 

@@ -18,7 +18,7 @@ from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
 from mtdlab.settings.roles import BASELINE
 from mtdlab.store.names import names_in
-from mtdlab.store.recorded import read_begun_trials, read_recorded
+from mtdlab.store.recorded import read_planned, read_recorded
 from mtdlab.store.tables import StudyRow
 from mtdlab.user_code import UserModule
 
@@ -105,13 +105,13 @@ def refuse_missing(
 def refuse_other_file(spec: StudySpec, url: str, invocation: Invocation) -> None:
     """Raise OtherFile where a sweep would: nothing is written."""
     try:
-        recorded, trials = read_recorded(url, spec.name), read_begun_trials(url, spec.name)
+        recorded, trials = read_recorded(url, spec.name), read_planned(url, spec.name)
     except (NothingToReport, StorageError):
         return
-    if trials:
-        taken, identity = names_in(url), spec.identity()
-        has_failed = any(row.state == "FAIL" for row in trials.values())
-        refuse_other_settings(spec, identity, recorded, invocation, taken, has_failed=has_failed)
+    if any(row.number is not None for row in trials.values()):
+        taken, has_failed = names_in(url), any(row.state == "FAIL" for row in trials.values())
+        known = (spec, spec.identity(), recorded, invocation, taken)
+        refuse_other_settings(*known, has_failed=has_failed)
         planned = {trial.key for trial in spec.planned_trials()}
         missing = {key: row.parameters for key, row in trials.items() if key not in planned}
         refuse_missing(spec, missing, invocation, taken)
