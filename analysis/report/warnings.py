@@ -145,7 +145,7 @@ def _warn_of_nuisance(nuisance: NuisanceTrials) -> str:
     if nuisance.chosen and (unchosen := table["group"].nunique() - len(nuisance.chosen)) > 0:
         kind = "value" if nuisance.per else "configuration"
         count, verb = format_count(unchosen, kind), "is" if unchosen == 1 else "are"
-        chosen += f"All values of {setting} failed for {count}, which {verb} not compared. "
+        chosen = f"All values of {setting} failed for {count}, which {verb} not compared. {chosen}"
     seeds = format_count(nuisance.trials["seed"].nunique(), "seed")
     return (
         f"{chosen}A difference is one at the chosen values, and may come from a choice over "
