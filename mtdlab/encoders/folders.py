@@ -146,7 +146,8 @@ def declared_modes(name: str) -> list[str]:
         for key, value in values.items()
         if key.startswith("pooling_mode_") and value is True
     ]
-    listed = [modes] if isinstance(modes, str) else [*map(str, modes)] or ["mean"] * bool(values)
+    each = modes if isinstance(modes, list) else [modes]
+    listed = [*map(str, each)] or ["mean"] * bool(values)
     ours = {theirs.partition("_")[0]: ours for ours, theirs in POOLINGS.items()}
     return [ours.get(mode, mode) for mode in listed]
 
@@ -181,7 +182,7 @@ def declared_prompt(name: str) -> str:
     if (chosen := values.get("default_prompt_name")) is None:
         return ""
     prompts = values.get("prompts")
-    text = prompts.get(chosen) if isinstance(prompts, dict) else None
+    text = prompts.get(str(chosen)) if isinstance(prompts, dict) else None
     left_out = read_json(name, POOLING_FILE).get("include_prompt") is False
     if not isinstance(text, str) or "{" in text or (text and left_out):
         out = f", left out of the pooling ({POOLING_FILE})" if left_out else ""

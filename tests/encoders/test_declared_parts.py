@@ -1,6 +1,7 @@
 """What sentence-transformers' files declare of an encoder: applied as there, or refused by name."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -77,11 +78,15 @@ def test_a_prompt_is_applied_in_evaluation_and_wanted_in_training(
     load_inputs(settings_of(encoder=str(folder), prompt="the dog {sentence}"))
 
 
-@pytest.mark.parametrize("prompts", [{}, {"q": "{a}"}, {"q": 1}, ["q"]])
-def test_a_prompt_that_is_not_there_is_named(declaring: Declaring, prompts: Any) -> None:
-    declared = {"prompts": prompts, "default_prompt_name": "q"}
+@pytest.mark.parametrize(
+    ("prompts", "name"),
+    [({}, "q"), ({"q": "{a}"}, "q"), ({"q": 1}, "q"), (["q"], "q"), ({"q": "a "}, ["q"])],
+)
+def test_a_prompt_that_is_not_there_is_named(declaring: Declaring, prompts: Any, name: Any) -> None:
+    declared = {"prompts": prompts, "default_prompt_name": name}
     folder = declaring(config_sentence_transformers=declared)
-    with pytest.raises(MtdlabError, match=r"its prompt 'q' .* correct default_prompt_name"):
+    told = rf"its prompt {re.escape(repr(name))} .* correct default_prompt_name"
+    with pytest.raises(MtdlabError, match=told):
         mtdlab.load_encoder(str(folder))
 
 
@@ -106,6 +111,7 @@ def test_a_module_that_is_not_applied_is_refused_by_name(declaring: Declaring, k
         ({"pooling_mode_max_tokens": True}, "max"),
         ({"pooling_mode": ["cls", "mean"]}, "cls and mean"),
         ({"pooling_mode_weightedmean_tokens": True}, "weightedmean"),
+        ({"pooling_mode": 0.5}, "0.5"),
     ],
 )
 def test_a_pooling_that_mtdlab_lacks_is_refused_unless_another_is_stated(
