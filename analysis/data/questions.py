@@ -52,7 +52,9 @@ class Declared:
         asked = cls(kind, *form.parse(about))
         names = asked.names
         is_named = all(isinstance(name, str) for name in (*names, *asked.within))
-        if not is_named or len({*names}) != form.names:
+        parts = (*asked.values, *asked.within.values())
+        is_plain = not any(isinstance(value, list | dict) for value in parts)
+        if not is_named or not is_plain or len({*names}) != form.names:
             raise QuestionError(f"{about!r}: write {kind}: {form.example}")
         if len({*map(repr, asked.values)}) != form.values:
             raise QuestionError(f"{about!r}: name {form.values} values; {kind}: {form.example}")

@@ -44,7 +44,7 @@ def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
 def _fill(trials: pd.DataFrame, name: str, value: SettingValue, fillable: pd.Series) -> pd.Series:
     """A column with its missing values replaced by the default, by NaN where not `fillable`.
 
-    Of a numeric type where the default is a number.
+    Of a numeric type where the default and all values are numbers.
     """
     if name not in trials:
         default = pd.Series(value, index=trials.index)
@@ -53,7 +53,10 @@ def _fill(trials: pd.DataFrame, name: str, value: SettingValue, fillable: pd.Ser
     missing = is_missing(column)
     if missing.any():
         column = column.mask(missing & fillable, value).mask(missing & ~fillable)
-    return pd.to_numeric(column) if type(value) in (int, float) else column
+    if type(value) not in (int, float):
+        return column
+    numbers = pd.to_numeric(column, errors="coerce")
+    return column if (numbers.isna() & column.notna()).any() else numbers
 
 
 def format_setting(value: float) -> str:

@@ -4,7 +4,8 @@
 The other frames, the trials of a baseline, and the evaluation items, `items.parquet` with a row per
 trial, are files beside it, with their SHA-256 in the same metadata, so that files of different
 studies are not mixed.
-Columns of mixed types are written as JSON text.
+Columns of mixed types are written as JSON text. A digest of the metadata and the trials is in the
+metadata; a file without one, of an earlier version, is read as well.
 """
 
 import dataclasses
@@ -12,20 +13,22 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
+from pydantic import Field
 
-from mtdlab.analysis.data.environment import Environment, read_fields
+from mtdlab.analysis.data.defaults import BeyondRun
+from mtdlab.analysis.data.environment import Environment, Whole, read_fields
 from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, Plan, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.items import ItemScores
-from mtdlab.analysis.data.questions import QuestionError
 
 MAIN, ITEMS = "study.parquet", "items.parquet"
 BESIDE = {"baseline": Baseline, "tuning": NuisanceTrials}
@@ -37,6 +40,10 @@ _FIELDS = (
     *("name", "metric", "planned", "sampler", "study_file", "table"),
     *("methods", "description", "select_by", "model", "beyond_run"),
 )
+
+
+_CHANGED = "was changed since it was written, or is damaged"
+_AGAIN = "make the page again from the database of its study"
 
 
 class StoredFramesError(ValueError):
@@ -69,14 +76,24 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
         "settings": [dataclasses.asdict(setting) for setting in study.settings.values()],
         "plans": [dataclasses.asdict(plan) for plan in study.plans],
     }
-    return files | {MAIN: _write(study.trials, about)}
+    return files | {MAIN: _write(study.trials, about, with_digest=True)}
 
 
-def _write(frame: pd.DataFrame, about: Mapping[str, Any]) -> bytes:
+def _write(frame: pd.DataFrame, about: Mapping[str, Any], *, with_digest: bool = False) -> bytes:
     mixed = [str(name) for name in frame if frame[name].dtype == object]
     as_json = partial(json.dumps, default=_plain)
     plain = frame.assign(**{name: frame[name].map(as_json) for name in mixed})
-    return _to_bytes(pa.Table.from_pandas(plain), {**about, "mixed": mixed})
+    table, written = pa.Table.from_pandas(plain), {**about, "mixed": mixed}
+    if with_digest:
+        written["digest"] = digest_of(json.loads(as_json(written)), table)
+    return _to_bytes(table, written)
+
+
+def digest_of(about: Mapping[str, Any], table: Any) -> str:
+    """The SHA-256 of metadata without their digest, and of a table as text."""
+    others = {name: value for name, value in about.items() if name != "digest"}
+    text = json.dumps(others, sort_keys=True) + str(table.to_pylist())
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _write_items(items: ItemScores) -> bytes:
@@ -98,55 +115,78 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value.tolist()
 
 
+@dataclass(frozen=True)
+class _Specified:
+    """What every plan states; its questions are read by themselves."""
+
+    study: str
+    metric: str
+    margin: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+    alpha: Annotated[float, Field(strict=True, gt=0, lt=1)]
+    looks: tuple[Whole, ...]
+    beyond_run: BeyondRun
+
+
 def from_parquet(path: Path) -> tuple[StudyFrames, str]:
     """The study of a file `study.parquet`, or of the folder that holds it, and when it was made.
 
-    Raises StoredFramesError, with the file and what to do, for one that is missing or damaged,
-    was not written by `to_parquet`, or does not belong to the files beside it.
+    Raises StoredFramesError, with the file and what to do, for one that is missing or damaged, was
+    not written by `to_parquet` or was changed, or does not belong to the files beside it.
     """
     main = path / MAIN if path.is_dir() else path
-    trials, about = _read(main, main)
+    try:
+        return _read_study(main)
+    except StoredFramesError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise StoredFramesError(f"{main}: {_CHANGED} ({error!s:.200}); {_AGAIN}") from None
+
+
+def _read_study(main: Path) -> tuple[StudyFrames, str]:
+    """The study of a main file. Raises what metadata of another shape raise."""
+    table, about = _read_table(main, main)
     if (written := about.get("format", "none")) != _FORMAT:
         raise StoredFramesError(
             f"{main}: has format {written}, this version of mtdlab reads {_FORMAT}, which `mtdlab "
-            f"report` writes into data/{MAIN} beside a page; make the page again from the database "
-            "of its study, or give a table of runs with --table"
+            f"report` writes into data/{MAIN} beside a page; {_AGAIN}, or give a table of runs "
+            "with --table"
         )
+    if about.get("digest", "") not in ("", digest_of(about, table)):
+        raise ValueError("its digest is another one")
     frames: dict[str, Any] = {}
     for name, digest in about["files"].items():
         beside = main.parent / name
         if name == ITEMS:
             frames["load_items"] = partial(_read_items, beside, main, digest)
             continue
-        frames[beside.stem], own = _read(beside, main, digest)
+        beside_table, own = _read_table(beside, main, digest)
+        frames[beside.stem] = _to_frame(beside_table, own)
         if kind := BESIDE.get(beside.stem):
             del own["mixed"]
             lists = {key: tuple(value) for key, value in own.items() if isinstance(value, list)}
             frames[beside.stem] = kind(**own | lists, trials=frames[beside.stem])
-    plans = tuple(Plan(**plan) for plan in about["plans"])
-    try:
-        _ = [plan.questions for plan in plans]
-    except QuestionError as error:
-        raise StoredFramesError(f"{main}: its questions cannot be read: {error}") from None
+    plans = tuple(read_fields(Plan, plan) for plan in about["plans"])
+    for plan in plans:
+        read_fields(_Specified, plan.values)
+        _ = plan.questions
+    kinds, settings = get_type_hints(StudyFrames), about["settings"]
     study = StudyFrames(
-        trials=trials,
+        trials=_to_frame(table, about),
         invocation=read_fields(Invocation, about["invocation"]),
         environments=tuple(read_fields(Environment, env) for env in about["environments"]),
-        settings={setting["name"]: RecordedSetting(**setting) for setting in about["settings"]},
+        settings={each["name"]: read_fields(RecordedSetting, each) for each in settings},
         plans=plans,
-        **about["study"],
+        **{name: read_fields(kinds[name], value) for name, value in about["study"].items()},
         **frames,
     )
-    return study, about["generated"]
+    return study, read_fields(str, about["generated"])
 
 
-def _read(path: Path, main: Path, digest: str = "") -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A frame with the metadata beside it."""
-    table, about = _read_table(path, main, digest)
-    frame = table.to_pandas()
+def _to_frame(table: Any, about: Mapping[str, Any]) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas()
     for name in about.get("mixed", ()):
         frame[name] = frame[name].map(json.loads).astype(object)
-    return frame, about
+    return frame
 
 
 def _read_items(path: Path, main: Path, digest: str) -> ItemScores:
@@ -157,7 +197,8 @@ def _read_items(path: Path, main: Path, digest: str) -> ItemScores:
     return ItemScores(numbers, values, gold, about["tasks"], about["digest"])
 
 
-def _read_table(path: Path, main: Path, digest: str) -> tuple[Any, dict[str, Any]]:
+def _read_table(path: Path, main: Path, digest: str = "") -> tuple[Any, dict[str, Any]]:
+    """A table with the metadata beside it."""
     try:
         content = path.read_bytes()
         table = parquet.read_table(io.BytesIO(content))

@@ -1,12 +1,20 @@
 """A study written as Parquet and read back."""
 
+import copy
 import dataclasses
+import json
+from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from mtdlab.analysis.data import stored_frames
 from mtdlab.analysis.data.environment import Environment, RecordedCorpus, RecordedEvaluation
@@ -21,6 +29,9 @@ from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.stored_frames import StoredFramesError, from_parquet, to_parquet
 from tests.analysis.conftest import build_study, make_trials
 from tests.store.test_stored_items import assert_same_items
+
+PLAN = {"study": "a", "metric": "sts_test", "margin": 0.5, "alpha": 0.05, "looks": [3]}
+PLAN |= {"beyond_run": "leave-out"}
 
 
 def write(study: StudyFrames, out: Path) -> Path:
@@ -49,7 +60,7 @@ def full() -> StudyFrames:
         looks=looks,
         probes=probes.astype(dict(PROBE_COLUMNS)),
         history=history.astype(dict(HISTORY_COLUMNS)),
-        plans=(Plan(0, {"margin": 0.5, "alpha": 0.05, "looks": [3]}, "abc"),),
+        plans=(Plan(0, PLAN, "abc"),),
     )
 
 
@@ -96,6 +107,68 @@ def test_files_that_do_not_belong_together_are_refused(full: StudyFrames, tmp_pa
         from_parquet(path)
     scores.unlink()
     with pytest.raises(StoredFramesError, match=r"scores\.parquet: no such file, which study"):
+        from_parquet(path)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in JSON, and of a list its first two."""
+    yield path
+    named = value.items() if isinstance(value, dict) else enumerate(value[:2])
+    for name, part in named:
+        if isinstance(part, dict | list):
+            yield from places(part, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def edited(about: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """A copy of the metadata with another value at a place, or without it for "removed"."""
+    changed = copy.deepcopy(about)
+    parent = reduce(lambda part, name: part[name], path[:-1], changed)
+    if value == "removed":
+        del parent[path[-1]]
+    else:
+        parent[path[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize("has_digest", [True, False])
+def test_edited_metadata_are_refused_or_read(
+    full: StudyFrames, tmp_path: Path, has_digest: bool
+) -> None:
+    """With the digest each edit is refused; without one, as of an earlier version, what is read has
+    the types of a study's fields."""
+    path = write(full, tmp_path)
+    table = parquet.read_table(path)
+    about = json.loads(table.schema.metadata[b"mtdlab"])
+    if not has_digest:
+        del about["digest"]
+    reads = 0
+    for place in [*places(about)][1:]:
+        for value in ("removed", "x") if has_digest else (None, "removed", {"a": 1}):
+            changed = edited(about, place, value)
+            content = {**table.schema.metadata, b"mtdlab": json.dumps(changed).encode()}
+            parquet.write_table(table.replace_schema_metadata(content), path)
+            try:
+                read, generated = from_parquet(path)
+            except StoredFramesError:
+                continue
+            reads += 1
+            assert changed == about or not has_digest or place == ("digest",), place
+            assert isinstance(generated, str)
+            kinds = get_type_hints(StudyFrames)
+            for name in ("name", "metric", "planned", "sampler", "table", "methods", "beyond_run"):
+                TypeAdapter(kinds[name]).validate_python(getattr(read, name), strict=True)
+    assert reads > 0
+
+
+def test_trials_that_were_changed_are_refused(full: StudyFrames, tmp_path: Path) -> None:
+    path = write(full, tmp_path)
+    table = parquet.read_table(path)
+    scores = pa.array(table["score"].to_numpy() + 5)
+    raised = table.set_column(table.column_names.index("score"), "score", scores)
+    parquet.write_table(raised.replace_schema_metadata(table.schema.metadata), path)
+    with pytest.raises(StoredFramesError, match=r"was changed since it was written.*its digest"):
         from_parquet(path)
 
 
