@@ -15,6 +15,8 @@ VARIABLE = "MTDLAB_DATA"
 """The environment variable that names the folder of data sets."""
 RUN = Path("mtdlab") / "run.json"
 """The path of the description of the run, in the folder of a saved model."""
+DATABASE = "database"
+"""What that description has of a study's trial: the identity of the database (`store.facts`)."""
 exists, is_file, is_folder = os.path.exists, os.path.isfile, os.path.isdir
 """Whether a path exists, is a file, and is a folder; False for a name that no file system takes, or
 without access."""

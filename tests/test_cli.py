@@ -170,7 +170,7 @@ def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(
     assert [(row["study"], row["planned"], row["complete"]) for row in listed] == [("mtd", 4, 4)]
 
     # the same trials in one process have the same scores, bit for bit
-    run(f"sweep studies/mtd.yaml --jobs 1 --storage one.db {tiny}")
+    run(f"sweep studies/mtd.yaml --jobs 1 --storage one.db --models of-one {tiny}")
     assert len(trial_scores("mtdlab.db")) == 4 * 2
     assert trial_scores("mtdlab.db") == trial_scores("one.db")
 

@@ -1,5 +1,6 @@
 """A database of the test, and studies of short trials on the tiny encoder."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -50,14 +51,19 @@ class Killed(BaseException):
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """Of a study of two trials."""
-    return new_store(
-        f"sqlite:///{tmp_path / 'two.db'}", PlannedTrial("a", 0, {}), PlannedTrial("b", 0, {})
-    )
+    planned = (PlannedTrial("a", 0, {}), PlannedTrial("b", 0, {}))
+    return new_store(f"sqlite:///{tmp_path / 'two.db'}", *planned, name="two")
 
 
 def finished(store: Store, score: float) -> Claim:
     """The next trial, complete."""
-    return end_trial(store, Result("COMPLETE", values={"score": score}))
+    return end_trial(store, Result("COMPLETE", values={"score": score}, scores={"sts_dev": score}))
+
+
+def describe_run(claim: Claim, score: float) -> str:
+    """What the folder of the model of such a trial says of its run."""
+    run = {"trial": claim.number, "seed": claim.seed, "scores": {"sts_dev": score}}
+    return json.dumps(run)
 
 
 @pytest.fixture

@@ -85,11 +85,11 @@ def _write(frame: pd.DataFrame, about: Mapping[str, Any], *, with_digest: bool =
     plain = frame.assign(**{name: frame[name].map(as_json) for name in mixed})
     table, written = pa.Table.from_pandas(plain), {**about, "mixed": mixed}
     if with_digest:
-        written["digest"] = digest_of(json.loads(as_json(written)), table)
+        written["digest"] = _digest(json.loads(as_json(written)), table)
     return _to_bytes(table, written)
 
 
-def digest_of(about: Mapping[str, Any], table: Any) -> str:
+def _digest(about: Mapping[str, Any], table: Any) -> str:
     """The SHA-256 of metadata without their digest, and of a table as text."""
     others = {name: value for name, value in about.items() if name != "digest"}
     text = json.dumps(others, sort_keys=True) + str(table.to_pylist())
@@ -151,7 +151,7 @@ def _read_study(main: Path) -> tuple[StudyFrames, str]:
             f"report` writes into data/{MAIN} beside a page; {_AGAIN}, or give a table of runs "
             "with --table"
         )
-    if about.get("digest", "") not in ("", digest_of(about, table)):
+    if about.get("digest", "") not in ("", _digest(about, table)):
         raise ValueError("its digest is another one")
     frames: dict[str, Any] = {}
     for name, digest in about["files"].items():

@@ -122,26 +122,26 @@ def show(
         is_over = overview.state in ("complete", "failed")
         following = list_next(overview, frames.invocation or ANY_SWEEP, url, is_over=is_over)
         if as_json:
-            print_json(_study_fields(frames, overview, model) | {"next": following})
+            print_json(_study_fields(frames, overview, model, url) | {"next": following})
             return
         done = f"{overview.counts.get('COMPLETE', 0)} of {overview.planned} trials done"
         print_text(f"study {study} in {mask(url)}: {overview.state}, {done}")
-        rows = [*_describe_study(frames, overview, model), *(("next", line) for line in following)]
-        print_text(in_fields(rows))
+        rows = _describe_study(frames, overview, model, url)
+        print_text(in_fields([*rows, *(("next", line) for line in following)]))
         return
     recorded = read_trial(url, study, trial)
     if as_json:
-        print_json(_trial_fields(study, recorded, model))
+        print_json(_trial_fields(study, recorded, model, url))
     else:
         ended = living_state(recorded.row)
         state = "failed" if ended == "FAIL" else ended.lower()
         print_text(f"trial {trial} of study {study} in {mask(url)}: {state}")
-        print_text(in_fields(_describe_trial(study, recorded, model)))
+        print_text(in_fields(_describe_trial(study, recorded, model, url)))
         if recorded.row.traceback:
             print_text(f"\n{recorded.row.traceback.rstrip()}")
 
 
-def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
+def _study_fields(frames: "Study", study: "StudyOverview", model: Path, url: str) -> dict[str, Any]:
     from mtdlab.analysis.questions.study import list_fields
     from mtdlab.analysis.report.context import StudyContext
     from mtdlab.analysis.report.topics.baseline import compare_baseline
@@ -156,11 +156,13 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
         "verdict": list_fields(context),
         "baseline": baseline_fields(compare_baseline(context)),
         "failed": failed[["trial", "reason", "reason_code"]].to_dict("records"),
-        "model": find_model(study, model)[0],
+        "model": find_model(study, model, url)[0],
     }
 
 
-def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> list[tuple[str, str]]:
+def _describe_study(
+    frames: "Study", study: "StudyOverview", model: Path, url: str
+) -> list[tuple[str, str]]:
     from mtdlab.analysis.report.context import StudyContext
     from mtdlab.analysis.report.summary import list_rows
     from mtdlab.analysis.statistics.best_trial import compute_choices
@@ -175,7 +177,7 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
     return [
         *list_rows(StudyContext(frames)).items(),
         ("best trial", best),
-        ("model", find_model(study, model)[1]),
+        ("model", find_model(study, model, url)[1]),
         *(("failed", failure) for failure in describe_failures(failed["number"], failed["reason"])),
         ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),
     ]
@@ -193,13 +195,13 @@ def describe_best(study: "StudyOverview") -> str:
     return f"{best.number}{mtd}, {in_scores(known)}"
 
 
-def find_model(study: "StudyOverview", folder: Path) -> tuple[str | None, str]:
+def find_model(study: "StudyOverview", folder: Path, url: str) -> tuple[str | None, str]:
     """The folder of the best trial's model, here or shared, and that, or where else it is, as text.
 
     None where it is in neither; the text is empty where it is not known to be anywhere.
     """
     number = None if study.best is None else study.best.number
-    if number is not None and kept_trial(folder) == number:
+    if number is not None and kept_trial(folder, url) == number:
         return str(folder), str(folder)
     # of another trial where that was saved last
     if (saved := study.model) is None or saved.trial != number:
@@ -240,7 +242,7 @@ def _varied_values(frames: "Study") -> dict[str, list[Any]]:
     return varied
 
 
-def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, Any]:
+def _trial_fields(study: str, trial: "RecordedTrial", model: Path, url: str) -> dict[str, Any]:
     from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.store.tables import living_state
 
@@ -263,16 +265,18 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
         "reason_code": row.reason_code or None,
         "note": row.note or None,
         "traceback": row.traceback or None,
-        "model": str(model) if kept_trial(model) == row.number else None,
+        "model": str(model) if kept_trial(model, url) == row.number else None,
         "settings": _other_settings(trial) | dict(trial.parameters),
         "environment": trial.environment.sentences(),
     }
 
 
-def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tuple[str, str]]:
+def _describe_trial(
+    study: str, trial: "RecordedTrial", model: Path, url: str
+) -> list[tuple[str, str]]:
     from mtdlab.analysis.data.runs import format_mtd
 
-    row, kept = trial.row, kept_trial(model)
+    row, kept = trial.row, kept_trial(model, url)
     where = str(model) if kept == row.number else ""
     if kept not in (None, row.number):
         where = f"not kept; {model} is the model of trial {kept}"

@@ -49,7 +49,7 @@ def summary_fields(result: SweepResult, models: Path, invocation: Invocation) ->
         "metric": result.metric,
         "select_by": result.select_by,
         "best": best_fields(result.best),
-        "model": find_model(result, models / result.name)[0],
+        "model": find_model(result, models / result.name, result.storage)[0],
         "planned": result.planned,
         "ran": result.ran,
         "seconds": round(result.seconds, 1),
@@ -84,7 +84,7 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
         if result.keeps_models:
             folder = models / result.name
             absent = f"not in {folder}: another machine has it, or it could not be saved"
-            lines.append(f"model: {find_model(result, folder)[1] or absent}")
+            lines.append(f"model: {find_model(result, folder, result.storage)[1] or absent}")
     failed = result.failures
     failures = describe_failures([row.number for row in failed], [row.reason for row in failed])
     lines += [wrap_text(f"failed: {failure}") for failure in failures]

@@ -12,9 +12,10 @@ from mtdlab.files import free_bytes, temporary_folders
 from mtdlab.settings.messages import is_study_name
 from mtdlab.store import database
 from mtdlab.store.invariants import RERUN, ExaminedStudy, Problem, examine_database
+from mtdlab.store.recorded import read_identity
 from mtdlab.store.tables import IMPORTED, SCHEMA_VERSION, living_state
 from mtdlab.store.urls import mask, sqlite_file
-from mtdlab.trial.model_folders import CHECKPOINTS, RESULT, STAGED, kept_trial
+from mtdlab.trial.model_folders import RESULT, STAGED, checkpoints_of, kept_trial, read_run
 
 PACKAGES = ("mtdlab", "torch", "transformers", *database.PACKAGES, "numpy", "pandas")
 
@@ -58,12 +59,13 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
         is_copy = {row.sweep for row in record.trials} == {IMPORTED}
         # a changed database may hold any name, such as a path, or one too long for a folder
         if is_study_name(name := record.study.name) and not is_copy:
+            checkpoints = checkpoints_of(models, read_identity(url), name)
             studies[name] += (
-                *model_is_that_of_the_best_trial(record, models),
-                *checkpoints_belong_to_unfinished_trials(record, models),
-                *nothing_temporary_is_left(record, models),
+                *model_is_that_of_the_best_trial(record, models, url),
+                *checkpoints_belong_to_unfinished_trials(record, checkpoints),
+                *nothing_temporary_is_left(record, models, checkpoints),
             )
-            notes[name] = tuple(find_notes(record, models))
+            notes[name] = tuple(find_notes(record, models, checkpoints))
     return Examination(mask(url), problems, studies, notes, describe_machine(models, path))
 
 
@@ -88,7 +90,9 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
     }
 
 
-def model_is_that_of_the_best_trial(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
+def model_is_that_of_the_best_trial(
+    record: ExaminedStudy, models: Path, url: str
+) -> Iterator[Problem]:
     """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed."""
     name, folder = "the saved model is that of the best trial", models / record.study.name
     if (best := record.best) is None:
@@ -103,7 +107,14 @@ def model_is_that_of_the_best_trial(record: ExaminedStudy, models: Path) -> Iter
         return  # saved in another folder or on another machine, or the study was imported
     again = f"mtdlab reproduce {record.study.name} {best.number} computes its scores again"
     # not by the study's name, which may have changed since
-    if (kept := kept_trial(folder)) is None:
+    kept, run = kept_trial(folder, url), read_run(folder)
+    if kept is None and run:
+        found = (
+            f"{folder} holds a model whose seed and scores are not those of trial {run['trial']}: "
+            "it is of a study in another database, or of a deleted one"
+        )
+        yield Problem(name, found, f"move {folder} away; {again}")
+    elif kept is None:
         found = f"{folder} holds no model of trial {best.number}, or a damaged one"
         yield Problem(name, found, f"move {folder} away; {again}")
     elif kept != best.number:
@@ -112,7 +123,7 @@ def model_is_that_of_the_best_trial(record: ExaminedStudy, models: Path) -> Iter
 
 
 def checkpoints_belong_to_unfinished_trials(
-    record: ExaminedStudy, models: Path
+    record: ExaminedStudy, checkpoints: Path
 ) -> Iterator[Problem]:
     """Every folder of checkpoints is that of a trial that waits, runs or may be resumed."""
     unfinished = {
@@ -120,18 +131,19 @@ def checkpoints_belong_to_unfinished_trials(
         for row in record.trials
         if row.state in ("WAITING", "RUNNING") or row.reason_code == "interrupted"
     }
-    for folder in sorted((models / CHECKPOINTS / record.study.name).glob("*")):
+    for folder in sorted(checkpoints.glob("*")):
         if folder.name not in unfinished:
             found = f"{folder} holds checkpoints of a trial that has ended or is not planned"
             yield Problem("checkpoints are those of unfinished trials", found, RERUN)
 
 
-def nothing_temporary_is_left(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
+def nothing_temporary_is_left(
+    record: ExaminedStudy, models: Path, checkpoints: Path
+) -> Iterator[Problem]:
     """Without a running trial there are no temporary folders of models and checkpoints."""
     if any(living_state(row) == "RUNNING" for row in record.trials):
         return
-    name, checkpoints = record.study.name, models / CHECKPOINTS / record.study.name
-    found = [*temporary_folders(models, name), *checkpoints.glob("*/.step-*")]
+    found = [*temporary_folders(models, record.study.name), *checkpoints.glob("*/.step-*")]
     for trial in checkpoints.glob("*"):
         found += [*temporary_folders(trial, RESULT), *temporary_folders(trial, STAGED)]
     for path in sorted(found):
@@ -139,12 +151,12 @@ def nothing_temporary_is_left(record: ExaminedStudy, models: Path) -> Iterator[P
         yield Problem("no temporary folder is left", text, f"rm -r {path}")
 
 
-def find_notes(record: ExaminedStudy, models: Path) -> Iterator[str]:
+def find_notes(record: ExaminedStudy, models: Path, checkpoints: Path) -> Iterator[str]:
     """What is no problem: a model on another machine, results that are still to be recorded."""
     name, model = record.study.name, record.model
     if model is not None and (model.is_shared or not (models / name).exists()):
         yield str(model)
     for row in record.trials:
-        result = models / CHECKPOINTS / name / f"{row.configuration}-{row.seed}" / RESULT
+        result = checkpoints / f"{row.configuration}-{row.seed}" / RESULT
         if row.state in ("WAITING", "RUNNING") and result.exists():
             yield f"{result} holds the result of a trial, which the next sweep records"

@@ -1,7 +1,6 @@
 """Whole studies: deleted, renamed, exported to a file of their own, imported."""
 
 import platform
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -18,12 +17,14 @@ from mtdlab.store.database import (
     warn_of_network,
 )
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
+from mtdlab.store.facts import has_its_rows
 from mtdlab.store.names import conflict_in, names_in, planned_names
 from mtdlab.store.records import Records, check_records, find_study
 from mtdlab.store.store import open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import mask, sqlite_url, storage_url
-from mtdlab.trial.model_folders import CHECKPOINTS, own_folders
+from mtdlab.terminal import warn
+from mtdlab.trial.model_folders import own_folders, remove_checkpoints_of
 
 
 def delete_study(study: str, url: str, models: Path) -> bool:
@@ -36,13 +37,14 @@ def delete_study(study: str, url: str, models: Path) -> bool:
     refuse_damaged(url)
     if study not in planned_names(url):
         _find(study, url)
-    store, checkpoints = _refuse_live(study, url), models / CHECKPOINTS / study
+    store = _refuse_live(study, url)
     # a changed database may hold any name, such as a path
-    has_own = is_study_name(study) and checkpoints in own_folders(store, study, models)
+    own = own_folders(store, study, models) if is_study_name(study) else []
+    checkpoints = [folder for folder in own if folder != models / study]
     delete_records(url, study)
-    if has_own:
-        shutil.rmtree(checkpoints, ignore_errors=True)
-    return has_own
+    for folder in checkpoints:
+        remove_checkpoints_of(folder)
+    return bool(checkpoints)
 
 
 def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
@@ -102,7 +104,7 @@ def export_study(study: str, url: str, out: Path) -> None:
         records = read_records(url, study)
         # what could not be imported is not exported
         check_records(records)
-        write_records(sqlite_url(file), records, study)
+        write_records(sqlite_url(file), records, study, with_digest=True)
         file.rename(out)
 
 
@@ -110,8 +112,9 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     """Add the study of an exported file to a database, as `name`; returns its name.
 
     Every row is checked before the first is written (`store.records`), and all are written in one
-    transaction. Raises MtdlabError if the file is damaged, was changed, or has not exactly one
-    study, and if the database has a study of that name; StorageError if the database fails.
+    transaction. A file without a digest of its rows is imported with a warning. Raises MtdlabError
+    if the file is damaged, was changed, or has not exactly one study, and if the database has a
+    study of that name; StorageError if the database fails.
     """
     records = _read_exported(file)
     [study] = records[StudyRow]
@@ -145,8 +148,17 @@ def _read_exported(file: Path) -> Records:
         raise MtdlabError(str(error)) from None
     try:
         check_records(records)
+        with reading(source) as session:
+            has_rows = has_its_rows(session.connection())
+        if has_rows is False:
+            raise StorageError("its rows are not those that were exported")
     except StorageError as error:
         raise MtdlabError(f"{file} was changed or is damaged: {error}; {advice}") from None
+    if has_rows is None:
+        warn(
+            f"{file} has no digest of its rows, which export-study writes: whether a row was "
+            "changed or deleted is not known"
+        )
     return records
 
 

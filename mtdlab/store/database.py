@@ -39,6 +39,7 @@ from sqlalchemy.orm import Session
 from mtdlab.errors import ConnectionLost, StorageError, reason_of
 from mtdlab.files import free_space, network_kind
 from mtdlab.store import optuna_copy
+from mtdlab.store.facts import DIGEST, read_fact, record_fact
 from mtdlab.store.restarts import outlast_restarts
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
 from mtdlab.store.urls import mask, parse_url, sqlite_file
@@ -189,9 +190,10 @@ def open_to_write(url: str) -> Database:
     Raises StorageError for a file that is empty or not a database, and for another schema.
     """
     path = sqlite_file(url)
+    new_file = path if path is not None and not path.exists() else None
     if path is not None:
         check_file(path)
-    with _translate_errors(url):
+    with _translate_errors(url), _leaving_no_empty(new_file):
         engine = _open_engine(url, parse_url(url))
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _begin_by_hand)
@@ -204,7 +206,25 @@ def open_to_write(url: str) -> Database:
                 session.execute(insert(Schema).values(id=1, version=SCHEMA_VERSION))
             else:
                 _refuse_other_schema(version, url)
+                if read_fact(session.connection(), DIGEST):
+                    # of the rows of an export, which may be changed now
+                    record_fact(session.connection(), DIGEST, "")
     return Database(url, engine)
+
+
+@contextmanager
+def _leaving_no_empty(path: Path | None) -> Iterator[None]:
+    """Remove a SQLite file that a block has created and could not write, as on a full disk.
+
+    Empty it would be taken for a damaged one. One that another process has locked stays.
+    """
+    try:
+        yield
+    except exc.DBAPIError as error:
+        is_empty = path is not None and path.exists() and path.stat().st_size == 0
+        if path is not None and is_empty and "locked" not in str(error):
+            path.unlink()
+        raise
 
 
 def _begin_by_hand(connection: sqlite3.Connection, _record: Any) -> None:
@@ -337,7 +357,10 @@ def check_file(path: Path, advice: str = RESTORE) -> None:
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {reason_of(error)}") from None
     if beginning != b"SQLite format 3\x00":
-        what = "is empty (0 bytes)" if not beginning else "is not a SQLite database"
+        what = "is not a SQLite database"
+        if not beginning:
+            what = "is empty (0 bytes): remove it if no study was recorded in it, else"
+            raise StorageError(f"{path} {what} {advice}")
         raise StorageError(f"{path} {what}; {advice}")
 
 

@@ -5,6 +5,7 @@ from sqlalchemy import delete, update
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import MtdlabError
 from mtdlab.store.database import adding, create_tables, read_at_one_moment, reading
+from mtdlab.store.facts import DIGEST, compute_digest, record_fact
 from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, repair_copy
 from mtdlab.store.records import Records, Row, records_of
@@ -31,13 +32,13 @@ def read_records(url: str, name: str) -> Records:
         return records_of(session, name, url)
 
 
-def write_records(url: str, records: Records, name: str) -> None:
+def write_records(url: str, records: Records, name: str, *, with_digest: bool = False) -> None:
     """Write a study under `name`, with its copy in Optuna's tables, in one transaction.
 
-    A trial that was running waits. Checkpoints and models are not shared with the study that it is
-    copied from: each of the two would remove the other's, and those on this machine stay that
-    study's until a trial is claimed here. Raises StorageError, and MtdlabError for
-    a name that is taken.
+    `with_digest`: the digest of all rows is recorded, as that of an exported file. A trial that was
+    running waits. Checkpoints and models are not shared with the study that it is copied from: each
+    of the two would remove the other's, and those on this machine stay that study's until a trial
+    is claimed here. Raises StorageError, and MtdlabError for a name that is taken.
     """
     create_tables(url)
     with adding(url) as session:
@@ -57,6 +58,9 @@ def write_records(url: str, records: Records, name: str) -> None:
         session.add_all(PlanRow(**row | {"study": name}) for row in records[PlanRow])
         session.flush()
         repair_copy(session, study)
+        if with_digest:
+            session.flush()
+            record_fact(session.connection(), DIGEST, compute_digest(session.connection()))
 
 
 def delete_records(url: str, name: str) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.database import reading
+from mtdlab.store.facts import has_its_rows
 from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign
 from mtdlab.store.owner import describe_end
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking
@@ -215,6 +216,9 @@ def _problems_of_file(session: Session) -> list[Problem]:
         for line in session.execute(text("PRAGMA quick_check(5)")).scalars()
         if line != "ok"
     ]
+    if has_its_rows(session.connection()) is False:
+        repair = "export the study again"
+        problems += [Problem("an export has the rows it was written with", "it has others", repair)]
     orphans = Counter((row[0], row[2]) for row in session.execute(text("PRAGMA foreign_key_check")))
     return problems + [
         Problem("every row belongs to something", f"{n} rows of {child} without {parent}", RESTORE)

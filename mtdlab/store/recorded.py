@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isclose, nan
 from typing import Any
 
 from sqlalchemy import func, select
 
 from mtdlab.analysis.data.environment import Environment
 from mtdlab.errors import NothingToReport
-from mtdlab.store.database import reading
+from mtdlab.store.database import inspecting, reading, schema_version
+from mtdlab.store.facts import IDENTITY, read_fact
 from mtdlab.store.records import find_study
-from mtdlab.store.rules import REFERENCES
+from mtdlab.store.rules import REFERENCES, RUN
 from mtdlab.store.tables import (
     FINISHED,
     Array,
@@ -45,6 +47,30 @@ def read_recorded(url: str, study: str) -> StudyRow:
     """Read a study's record. Raises StorageError, and NothingToReport if there is no such study."""
     with reading(url) as session:
         return find_study(session, study, url)
+
+
+def read_identity(url: str) -> str:
+    """Read the identity of a database; empty where there is none yet. Raises StorageError."""
+    with inspecting(url) as connection:
+        return "" if connection is None else read_fact(connection, IDENTITY)
+
+
+def is_recorded(url: str, study: str, run: Mapping[str, Any]) -> bool:
+    """Return whether a study has the trial whose run the folder of a model describes.
+
+    Number, seed and scores are those of the trial. Raises StorageError.
+    """
+    with inspecting(url) as connection:
+        if connection is None or schema_version(connection) is None or not RUN.holds(run):
+            return False
+        named = (StudyRow.name == study, TrialRow.number == run["trial"])
+        rows = select(TrialRow.seed, ScoreRow.task, ScoreRow.score).select_from(TrialRow)
+        rows = rows.join(StudyRow).join(ScoreRow).where(*named)
+        found = [row for row in connection.execute(rows) if row.task in run["scores"]]
+        return bool(found) and all(
+            row.seed == run.get("seed") and isclose(row.score or nan, run["scores"][row.task])
+            for row in found
+        )
 
 
 def read_seconds(url: str, study: str) -> float:

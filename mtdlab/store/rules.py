@@ -173,6 +173,10 @@ REPORTS = named(NUMBER).narrowed(
     lambda value: all(_STEP.fullmatch(step) and int(step) <= STEPS for step in value),
 )
 MODEL = named(TEXT, trial=WHOLE, host=TEXT, folder=TEXT)
+RUN = IS_OBJECT.narrowed(
+    "the run of a trial, with its scores",
+    lambda run: WHOLE.holds(run.get("trial")) and named(NUMBER).holds(run.get("scores")),
+)
 IDENTITY = named(JSON, sampler=TEXT, trainer=named(JSON), search=named(TEXT))
 METHOD = named(
     TEXT,

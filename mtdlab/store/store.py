@@ -1,5 +1,6 @@
 """This module writes and reads one study: its record, trials, looks, sweeps and saved model."""
 
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +13,7 @@ from mtdlab.settings.limits import LATEST
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.claims import Claim, Claims, count_trials
 from mtdlab.store.database import adding, open_to_write, warn_of_network
+from mtdlab.store.facts import IDENTITY, read_fact, record_fact
 from mtdlab.store.names import refuse_foreign
 from mtdlab.store.optuna_copy import delete_copy, repair_copy
 from mtdlab.store.owner import Owner
@@ -48,6 +50,14 @@ class Store(Claims):
             delete_copy(session, session.get_one(StudyRow, self.study_id).name)
             session.execute(delete(StudyRow).where(StudyRow.id == self.study_id))
             return True
+
+    def identity(self) -> str:
+        """Return the identity of the database, drawn at the first call (`facts`)."""
+        with self.database.adding() as session:
+            if not (identity := read_fact(session.connection(), IDENTITY)):
+                identity = secrets.token_hex(8)
+                record_fact(session.connection(), IDENTITY, identity)
+            return identity
 
     def study(self) -> StudyRow | None:
         """Read the study's record; None before it is created."""
@@ -165,11 +175,11 @@ class Store(Claims):
         with self.database.reading() as session:
             return [Claim.of(row) for row in session.scalars(ended)]
 
-    def claimed_here(self) -> set[int]:
-        """Read the numbers of the trials that were claimed in this database, not only imported."""
-        claimed = select(TrialRow.number).where(self.mine, TrialRow.number.is_not(None))
+    def has_claimed(self) -> bool:
+        """Return whether a trial was claimed in this database: those of an import were not."""
+        claimed = (TrialRow.number.is_not(None), TrialRow.sweep.is_distinct_from(IMPORTED))
         with self.database.reading() as session:
-            return set(session.scalars(claimed.where(TrialRow.sweep.is_distinct_from(IMPORTED))))
+            return bool(count_trials(session, self.mine, *claimed))
 
     def check_readable(self) -> None:
         """Read what a sweep reads while it runs: trials that have not ended, the best, failures."""

@@ -129,7 +129,7 @@ def sweep(
             if inputs is not None:
                 warn(objective_of(spec).prepare(study))
             engine.lead(supervisor.run)
-            if not stop.requested() and (place or job.checkpoints.exists()):
+            if not stop.requested() and (place or study.checkpoints.exists()):
                 retry_lost(partial(objective_of(spec).restore, study))
         if not stop.requested():
             # what it needs may be on another machine alone

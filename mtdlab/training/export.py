@@ -18,7 +18,7 @@ from filelock import FileLock
 from safetensors.torch import save_file
 
 from mtdlab.analysis.data.markdown import markdown_table
-from mtdlab.data_paths import RUN
+from mtdlab.data_paths import DATABASE, RUN
 from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import has_adapters, load_own_state, merge_adapters
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder
@@ -58,7 +58,7 @@ def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterabl
     after, before = run["scores"], run["scores_before"]
     lower = ", ".join(task for task in after if after[task] <= before.get(task, -math.inf))
     no_gain = f" Training did not raise the score on {lower} above the untrained encoder's."
-    elsewhere = ("scores", "scores_before", "settings")
+    elsewhere = ("scores", "scores_before", "settings", DATABASE)
     scores = (
         (task, f"{before[task]:.2f}" if task in before else "–", f"{score:.2f}")
         for task, score in after.items()

@@ -20,7 +20,7 @@ from typing import Any
 from mtdlab.config import TrainerSettings
 from mtdlab.data_paths import RUN
 from mtdlab.errors import StorageError, describe
-from mtdlab.files import replace_folder
+from mtdlab.files import replace_folder, temporary_folders
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store import Claim, SavedModel, Store
 from mtdlab.store.claims import MOST_DEATHS
@@ -30,7 +30,13 @@ from mtdlab.training.inputs import RunInputs
 from mtdlab.training.loop import Outcome
 from mtdlab.trial.artifacts import Artifacts, ArtifactsError
 from mtdlab.trial.checkpoints import SharedCheckpoints
-from mtdlab.trial.model_folders import STAGED, folders_of_ended, kept_trial, remove_checkpoints_of
+from mtdlab.trial.model_folders import (
+    STAGED,
+    folders_of_ended,
+    kept_trial,
+    refuse_other_model,
+    remove_checkpoints_of,
+)
 from mtdlab.trial.study import OpenStudy, TrialRun
 
 
@@ -59,9 +65,12 @@ def stage_model(
     place = (ranking, -claim.number)
     if best is not None and best.ranking is not None and (best.ranking, -best.number) > place:
         return []
-    if claim.deaths == MOST_DEATHS - 1:
-        # saving it may have caused them, and the next one would fail the trial
-        return [f"model not saved: the trial's process has died {claim.deaths} times"]
+    begun = staged.exists() or any(temporary_folders(run.folder, STAGED))
+    if begun and claim.deaths == MOST_DEATHS - 1:
+        # the next death would fail the trial
+        return [
+            f"model not saved: the trial's process has died {claim.deaths} times, also while saving"
+        ]
     try:
         save_model(staged, trained.settings, trained.inputs, trained.outcome, trained.facts)
         if shared is not None:
@@ -85,6 +94,7 @@ def publish_model(folder: Path, model: Path, store: Store, claim: Claim) -> str:
             if best is None or best.row != claim.row or not (folder / STAGED).exists():
                 return ""
             check_model_folder(model)
+            refuse_other_model(model, store.database.url)
             replace_folder(model, folder / STAGED)
             return _record(model, store, claim.number)
     except StorageError:
@@ -113,7 +123,8 @@ def share_model(folder: Path, store: Store, artifacts: Artifacts) -> None:
     own upload where another machine has finished a better trial meanwhile. Raises ArtifactsError
     and StorageError.
     """
-    number, best, saved = kept_trial(folder), store.best_trial(), store.saved_model()
+    number = kept_trial(folder, store.database.url)
+    best, saved = store.best_trial(), store.saved_model()
     if best is None or number != best.number:
         return
     if saved is not None and saved.trial == number and _name(saved, artifacts) is not None:
@@ -145,9 +156,9 @@ def publish_left_models(study: OpenStudy) -> None:
             if model.exists():
                 with locked(model):
                     share_model(model, store, artifacts)
-            files = artifacts.files(f"{study.spec.name}/checkpoints")
+            files = artifacts.files(f"{study.spec.name}/checkpoints/{study.identity}")
             names = frozenset(file.partition("/")[0] for file in files)
-        for claim, folder in folders_of_ended(store, study.job.checkpoints, names):
+        for claim, folder in folders_of_ended(study, names):
             shared = None
             if artifacts is not None and folder.name in names:
                 shared = SharedCheckpoints(artifacts, folder)

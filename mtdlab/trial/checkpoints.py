@@ -2,9 +2,10 @@
 
 Those that all machines share lie in the shared place:
 
-    STUDY/checkpoints/CONFIGURATION-SEED/step-0000000160/   the files of a checkpoint
-    STUDY/checkpoints/CONFIGURATION-SEED/model/             the model of a trial that has ended
+    STUDY/checkpoints/IDENTITY/CONFIGURATION-SEED/step-0000000160/  the files of a checkpoint
+    STUDY/checkpoints/IDENTITY/CONFIGURATION-SEED/model/            the model of an ended trial
 
+IDENTITY is that of the database (`model_folders`).
 The manifest is uploaded last. A checkpoint without one is not read; what is read is verified as one
 of this machine.
 """
@@ -72,7 +73,8 @@ class SharedCheckpoints:
     def __init__(self, artifacts: Artifacts, folder: Path) -> None:
         """`folder` is the local one, which has the name of the trial's place."""
         self.artifacts = artifacts
-        self.name = f"{folder.parent.name}/checkpoints/{folder.name}"
+        identity, study, trial = folder.parts[-3:]
+        self.name = f"{study}/checkpoints/{identity}/{trial}"
 
     def upload(self, checkpoint: Path) -> None:
         """Copy a checkpoint's folder, then remove all but the two newest."""

@@ -90,7 +90,7 @@ class ProgramObjective(Objective):
         return ()
 
     def restore(self, study: OpenStudy) -> None:
-        for _, folder in folders_of_ended(study.store, study.job.checkpoints):
+        for _, folder in folders_of_ended(study):
             remove_checkpoints_of(folder)
 
 

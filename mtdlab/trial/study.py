@@ -12,7 +12,7 @@ from mtdlab.store import Claim, Owner, Result, Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.tables import StudyRow
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
-from mtdlab.trial.model_folders import CHECKPOINTS
+from mtdlab.trial.model_folders import checkpoints_of
 from mtdlab.trial.signals import StopRequest
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ class Job:
         """The folder of the best trial's model."""
         return self.models / self.spec.name
 
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the trials' checkpoints."""
-        return self.models / CHECKPOINTS / self.spec.name
-
 
 @dataclass
 class OpenStudy:
@@ -59,6 +54,16 @@ class OpenStudy:
     def spec(self) -> StudySpec:
         """The study as its file has it."""
         return self.job.spec
+
+    @cached_property
+    def identity(self) -> str:
+        """The identity of the database, by which folders belong to it."""
+        return self.store.identity()
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the trials' checkpoints."""
+        return checkpoints_of(self.job.models, self.identity, self.spec.name)
 
     @cached_property
     def optuna(self) -> "OptunaStudy":
@@ -104,4 +109,4 @@ class TrialRun:
     @property
     def folder(self) -> Path:
         """The folder of its checkpoints."""
-        return self.study.job.checkpoints / f"{self.claim.configuration}-{self.claim.seed}"
+        return self.study.checkpoints / f"{self.claim.configuration}-{self.claim.seed}"

@@ -10,6 +10,7 @@ from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import locate_augmentation, resolve_paths
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.survey import count_repeats
+from mtdlab.data_paths import DATABASE
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Distinct
 from mtdlab.errors import MtdlabError
@@ -29,7 +30,7 @@ from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.trial.checkpoints import SAME, SharedCheckpoints, TrialCheckpoints, describe_run
 from mtdlab.trial.environment import environment_of, machine, packages_of
-from mtdlab.trial.model_folders import check_writable
+from mtdlab.trial.model_folders import check_writable, refuse_other_model
 from mtdlab.trial.monitor import TrialMonitor
 from mtdlab.trial.objective import Objective
 from mtdlab.trial.results import NOT_ENDING, complete, ended_early, load_result, save_result
@@ -45,6 +46,7 @@ class Trainer(Objective):
         spec = MethodSpec.of(job.spec)
         check_tracking(spec.tracking)
         check_model_folder(job.model)
+        refuse_other_model(job.model, job.url)
         check_writable(job.models)
         augmentations = tuple(
             locate_augmentation(name, spec.places) for name in spec.possible_values("augmentation")
@@ -139,6 +141,7 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
     origin = {
         "study": spec.name,
         "trial": monitor.run.claim.number,
+        DATABASE: study.identity,
         "chosen": f"for the highest {study.row.select_by} of the study's trials",
         "file": spec.text,
     }

@@ -38,7 +38,10 @@ RESULT = SweepResult(
 )
 
 
-pytestmark = pytest.mark.usefixtures("folder")
+@pytest.fixture(autouse=True)
+def recorded_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trials of these results are in no database."""
+    monkeypatch.setattr("mtdlab.store.recorded.is_recorded", lambda *_: True)
 
 
 def saved_model(models: Path, trial: int) -> None:

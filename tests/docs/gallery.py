@@ -26,7 +26,6 @@ from typing import Any
 import pyarrow.parquet as parquet
 from markdown_blocks import DOCUMENTS, ROOT, prose_of
 
-
 GALLERY = ROOT / "docs" / "gallery"
 PAGES = (
     "wiki-minilm",
@@ -160,15 +159,15 @@ def pack(data: Path) -> None:
 
     A report encodes numbers by a dictionary, which is longer than numbers that do not repeat.
     """
-    # imported here: what compares pages does without
-    from mtdlab.analysis.data.stored_frames import digest_of
-
     main = data / "study.parquet"
     table = parquet.read_table(main)
     about = json.loads(table.schema.metadata[b"mtdlab"])
     packed = {name: _encode(parquet.read_table(data / name)) for name in about["files"]}
     about["files"] = {name: hashlib.sha256(each).hexdigest() for name, each in packed.items()}
-    about["digest"] = digest_of(about, table)
+    others = {name: value for name, value in about.items() if name != "digest"}
+    text = json.dumps(others, sort_keys=True) + str(table.to_pylist())
+    # as `stored_frames` computes it
+    about["digest"] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     own = {**table.schema.metadata, b"mtdlab": json.dumps(about).encode()}
     packed[main.name] = _encode(table.replace_schema_metadata(own))
     size = sum((data / name).stat().st_size for name in packed)

@@ -61,9 +61,11 @@ def make_study(folder: Path, url: str) -> None:
     save_model(folder / "models" / "a", "a", 1)
 
 
-def save_model(folder: Path, study: str, trial: int) -> None:
+def save_model(folder: Path, study: str, trial: int, **others: object) -> None:
+    """Write what the folder of a model says of the run of one of the first two trials."""
+    run = {"study": study, "trial": trial, "seed": 0, "scores": {"sts_dev": 40.0 + trial}}
     (folder / "mtdlab").mkdir(parents=True, exist_ok=True)
-    (folder / "mtdlab" / "run.json").write_text(json.dumps({"study": study, "trial": trial}))
+    (folder / "mtdlab" / "run.json").write_text(json.dumps(run | others))
 
 
 @pytest.fixture
@@ -283,6 +285,14 @@ def test_a_model_kept_elsewhere_is_no_problem(healthy: Path) -> None:
             lambda models: save_model(models / "a", "a", 0),
             "models/a holds trial 0, the best is trial 1",
             "note of trial 1",
+        ),
+        *(
+            (
+                lambda models, other=other: save_model(models / "a", "a", 1, **other),
+                "models/a holds a model whose seed and scores are not those of trial 1: it is of a",
+                "move .*models/a away; mtdlab reproduce a 1",
+            )
+            for other in ({"seed": 3}, {"scores": {"sts_dev": 40.5}}, {"scores": {}})
         ),
         (complete_none, "models/a is there, but no trial is complete", "move .*models/a away"),
         (leave_checkpoint, "0123456789abcdef-0 holds checkpoints of a trial that has", "rerun"),

@@ -113,6 +113,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             Store(url, 1).record_model(1, "gpu-7", "/models/x")
             open_in_process.cache_clear()
         export_study("tampered", "sqlite:///tampered-source.db", made / "export.db")
+        # by its digest each of the changes would be found
+        with closing(sqlite3.connect("export.db")) as connection:
+            connection.execute("DROP TABLE mtdlab_facts")
         Path("good-source.db").rename("target.db")
         yield made
 

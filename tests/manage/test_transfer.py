@@ -148,6 +148,55 @@ def test_items_that_do_not_fit_are_neither_exported_nor_imported(
         assert not (tmp_path / "into.db").exists()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM mtdlab_trials WHERE number = 3",
+        "UPDATE mtdlab_trials SET score = score + 5 WHERE number = 3",
+        "DELETE FROM mtdlab_scores WHERE task = 'sts_dev'",
+        "UPDATE mtdlab_trials SET ended = began - 100 WHERE number = 3",
+        "INSERT INTO mtdlab_plans SELECT study, 1, 5, plan, sha256 FROM mtdlab_plans LIMIT 1",
+    ],
+)
+def test_an_export_whose_rows_were_changed_is_refused(
+    statement: str, exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each row may hold by itself, and all together; what they were is known by their digest."""
+    file, into = tmp_path / "grid.db", f"sqlite:///{tmp_path / 'into.db'}"
+    shutil.copy(exported / "grid.db", file)
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("PRAGMA foreign_keys = ON")
+        assert database.execute(statement).rowcount > 0
+    with pytest.raises(
+        MtdlabError, match=r"changed.*its rows are not those that were exported; im"
+    ):
+        import_study(file, into)
+    assert not (tmp_path / "into.db").exists()
+    [problem] = examine(f"sqlite:///{file}", tmp_path).database
+    assert problem.invariant == "an export has the rows it was written with"
+    assert capsys.readouterr().err == ""
+    # an export of an earlier version has no digest, and is imported as it is
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("DROP TABLE mtdlab_facts")
+    assert import_study(file, into) == "grid"
+    assert f"{file} has no digest of its rows" in capsys.readouterr().err
+
+
+def test_an_export_that_is_used_as_a_database_has_no_digest(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "grid.db"
+    shutil.copy(exported / "grid.db", file)
+    assert examine(f"sqlite:///{file}", tmp_path).database == ()
+    export_study("grid", f"sqlite:///{file}", tmp_path / "again.db")
+    assert import_study(tmp_path / "again.db", f"sqlite:///{tmp_path / 'into.db'}") == "grid"
+    assert capsys.readouterr().err == ""
+    rename_study("grid", "mine", f"sqlite:///{file}", tmp_path)
+    assert examine(f"sqlite:///{file}", tmp_path).database == ()
+    assert import_study(file, f"sqlite:///{tmp_path / 'into.db'}") == "mine"
+    assert "has no digest of its rows" in capsys.readouterr().err
+
+
 def test_an_import_is_refused_or_takes_another_name(
     two: str, exported: Path, tmp_path: Path
 ) -> None:
@@ -186,14 +235,21 @@ def test_an_export_never_overwrites(two: str, tmp_path: Path) -> None:
 
 
 def test_a_deleted_study_leaves_no_row_and_no_checkpoint(two: str, tmp_path: Path) -> None:
-    checkpoints = tmp_path / "models" / ".checkpoints"
-    for name in ("grid", "drawn"):
-        (checkpoints / name / "a-0").mkdir(parents=True)
+    models = tmp_path / "models"
+    checkpoints = {
+        name: models / ".checkpoints" / open_store(two, name).identity() / name
+        for name in ("grid", "drawn")
+    }
+    # that of another database's study of this name
+    other = models / ".checkpoints" / "0123456789abcdef" / "grid"
+    for folder in (*checkpoints.values(), other):
+        (folder / "a-0").mkdir(parents=True)
     kept = load_study("drawn", two)
     delete_study("grid", two, tmp_path / "models")
     assert names_in(two) == {"drawn"}
     assert_equal(load_study("drawn", two), kept)
-    assert [folder.name for folder in checkpoints.iterdir()] == ["drawn"]
+    assert [folder.exists() for folder in checkpoints.values()] == [False, True]
+    assert other.exists()
     kept_records = read_records(two, "drawn")
     with Store(two, 0).database.engine.connect() as connection:
         for table, rows in kept_records.items():
@@ -243,10 +299,11 @@ def test_an_imported_study_has_no_folder_until_a_trial_is_claimed(
     import_study(exported / "grid.db", copy)
     store = open_store(copy, "grid")
     store.release(claim_trial(store))
+    (models / ".checkpoints" / store.identity() / "grid" / "b-0").mkdir(parents=True)
     renamed = rename_study("grid", "copied", copy, models)
-    assert renamed == [models / ".checkpoints" / "copied"]
+    assert renamed == [models / ".checkpoints" / store.identity() / "copied"]
     assert delete_study("copied", copy, models)
-    assert not renamed[0].exists()
+    assert [path.name for path in (models / ".checkpoints").iterdir()] == ["grid"]
 
 
 def assert_kept(url: str, models: Path) -> None:

@@ -36,7 +36,7 @@ def write_study(folder: Path, *, steps: int, seconds: float, seeds: int) -> None
 
 def last_step(folder: Path) -> int:
     """The step of the checkpoint of a trial that runs; 0 without one."""
-    files = list(folder.glob("models/.checkpoints/own/*/program/state.txt"))
+    files = list(folder.glob("models/.checkpoints/*/own/*/program/state.txt"))
     return int(files[0].read_text().split()[0]) if files else 0
 
 

@@ -247,7 +247,7 @@ def test_a_stopped_trial_is_resumed_from_its_folder(
         run(SWEEP, code=130)
     assert query(folder, "SELECT state FROM mtdlab_trials")[0] == ("WAITING",)
     stopped_at = int(
-        next(folder.glob("models/.checkpoints/own/*/program/state.txt")).read_text()[0]
+        next(folder.glob("models/.checkpoints/*/own/*/program/state.txt")).read_text()[0]
     )
     assert 0 < stopped_at < 4
     run(SWEEP)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scale
+from full_disk import size_limit
 from sqlalchemy import update
 from stub_store import begin_trial, claim_trial, end_trial, new_store, study_row
 
@@ -27,6 +28,7 @@ from mtdlab.config import PlannedTrial
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Result, SavedModel, Store, list_studies
+from mtdlab.store.database import create_tables
 from mtdlab.store.owner import this_process
 from mtdlab.store.progress import ProgressReader
 from mtdlab.store.records import as_record
@@ -202,6 +204,19 @@ def test_a_file_that_was_removed_meanwhile_is_named(tmp_path: Path) -> None:
     (tmp_path / "own.db").unlink()
     with pytest.raises(StorageError, match=r"own.db: .*; the file was moved or removed while it"):
         store.begin_sweep(this_process())
+
+
+@pytest.mark.parametrize("size", [0, 4_000])
+def test_a_disk_that_is_full_at_the_first_sweep_leaves_no_empty_database(
+    size: int, tmp_path: Path
+) -> None:
+    """An empty one would be taken for a damaged one by the sweep that is to be run again."""
+    file, url = tmp_path / "studies.db", f"sqlite:///{tmp_path / 'studies.db'}"
+    with size_limit(size), pytest.raises(StorageError, match="disk"):
+        create_tables(url)
+    assert not file.exists()
+    create_tables(url)
+    assert list_studies(url) == []
 
 
 def test_only_the_owner_writes(store: Store) -> None:

@@ -45,8 +45,9 @@ def test_a_killed_trial_of_the_baseline_goes_on_from_its_checkpoint(tmp_path: Pa
         file.write("baseline: {temperature: 0.09}\n")
     # it runs after the others of its seed
     with study.running("--jobs", "1", attempts=3) as process:
-        saved = tmp_path / "models" / ".checkpoints" / "stubs" / "baseline-0"
-        assert study.wait_until(lambda: any(saved.glob(f"step-*/{MANIFEST}")), process)
+        saved = tmp_path / "models" / ".checkpoints"
+        manifest = f"*/stubs/baseline-0/step-*/{MANIFEST}"
+        assert study.wait_until(lambda: any(saved.glob(manifest)), process)
         os.kill(process.pid, signal.SIGKILL)
         process.wait(30)
     study.run("--jobs", "1")

@@ -24,7 +24,7 @@ from mtdlab.sweep import run as runs
 from mtdlab.trial import best_model, trainer
 from mtdlab.trial import worker as workers
 from mtdlab.trial.model_folders import kept_trial
-from tests.tiny_studies import Killed, TinyStudy, finished
+from tests.tiny_studies import Killed, TinyStudy, describe_run, finished
 
 
 @pytest.fixture
@@ -76,6 +76,26 @@ def test_of_trials_with_equal_scores_the_first_is_staged(
     assert bool(saved) is is_staged
 
 
+@pytest.mark.parametrize("left", ["", ".model.building-x", "model"])
+@pytest.mark.parametrize("deaths", [0, 1, 2])
+def test_only_deaths_while_saving_keep_a_trial_from_saving_its_model(
+    left: str, deaths: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two deaths from outside, before the first checkpoint, cost the model of the best trial."""
+    if left:
+        (tmp_path / left).mkdir()
+    saved: list[Any] = []
+    monkeypatch.setattr(best_model, "save_model", lambda *given: saved.append(given))
+    trained: Any = SimpleNamespace(settings=None, inputs=None, outcome=None, facts={})
+    study = SimpleNamespace(store=SimpleNamespace(best_trial=lambda: None))
+    claim = Claim(1, "a", 0, {}, 3, deaths=deaths)
+    run: Any = SimpleNamespace(study=study, claim=claim, folder=tmp_path)
+    notes = best_model.stage_model(run, 50.0, trained, None)
+    is_refused = deaths == 2 and bool(left)
+    assert (bool(saved), bool(notes)) == (not is_refused, is_refused)
+    assert all("has died 2 times, also while saving" in note for note in notes)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("killed_in", ["finish", "publish_model", "replace_folder"])
 def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_training(
@@ -109,7 +129,7 @@ def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_trai
     result = sweep(of_one_seed, tmp_path)
     assert (result.counts, result.best.number) == ({"COMPLETE": 3}, best.number)
     assert (best.parameters["ema_decay"], best.seed) not in trained
-    assert kept_trial(tmp_path / "models" / "kept") == best.number
+    assert kept_trial(tmp_path / "models" / "kept", result.storage) == best.number
     weights = "kept/model.safetensors"
     again, straight = (path / "models" / weights for path in (tmp_path, tmp_path / "straight"))
     assert again.read_bytes() == straight.read_bytes()
@@ -134,7 +154,7 @@ def test_a_model_that_is_missing_here_is_named_with_its_host(
     study = load_study("kept", url)
     assert place_of_model(study) == f"{models / 'kept'} on host gpu-7"
     [overview] = list_studies(url)
-    shown = dict(_describe_study(study, overview, models / "kept"))["model"]
+    shown = dict(_describe_study(study, overview, models / "kept", url))["model"]
     assert shown.endswith(place)
 
 
@@ -182,12 +202,13 @@ def test_of_two_workers_that_finish_at_once_the_better_one_publishes(
 ) -> None:
     """Whichever of them gets the folder's lock first."""
     claims = [finished(store, score) for score in (41.0, 40.0)]
-    for claim in (claims[first], claims[1 - first]):
+    for at in (first, 1 - first):
+        claim = claims[at]
         folder = tmp_path / str(claim.number)
         (folder / "model" / "mtdlab").mkdir(parents=True)
-        (folder / "model" / RUN).write_text(json.dumps({"trial": claim.number}))
+        (folder / "model" / RUN).write_text(describe_run(claim, (41.0, 40.0)[at]))
         assert best_model.publish_model(folder, tmp_path / "two", store, claim) == ""
-    assert kept_trial(tmp_path / "two") == claims[0].number
+    assert kept_trial(tmp_path / "two", store.database.url) == claims[0].number
 
 
 def test_a_single_run_refuses_a_folder_of_another_kind_first(tmp_path, monkeypatch) -> None:

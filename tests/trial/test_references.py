@@ -16,6 +16,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import Pairs, load_pairs
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.manage.exchange import export_study, import_study
+from mtdlab.store.urls import sqlite_file
 from mtdlab.sweep.run import Execution, sweep
 from mtdlab.trial import references
 from mtdlab.trial.references import add_references, find_overlap
@@ -31,7 +32,9 @@ def scored(url: str, name: str = "kept") -> dict[str, float]:
 
 
 def run(spec: StudySpec, url: str) -> None:
-    assert sweep(spec, url, Execution(jobs=1)).exit_code == 0
+    # each database of a test with models of its own
+    models = Path(f"{sqlite_file(url)}-models")
+    assert sweep(spec, url, Execution(jobs=1), models=models).exit_code == 0
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import share_model
 from mtdlab.trial.model_folders import CHECKPOINTS, kept_trial
 from mtdlab.trial.monitor import TrialMonitor
-from tests.tiny_studies import Killed, TinyStudy, finished
+from tests.tiny_studies import Killed, TinyStudy, describe_run, finished
 
 # memory is as remote as S3; `test_artifacts.py` and `test_trial_checkpoints.py` have all three
 EACH_PLACE = pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_trial_interrupted_on_one_machine_ends_on_another_as_one_that_was_not(
         assert study.curves[one].equals(expected.curves[other])
     assert artifacts.files("kept/checkpoints") == []
     # those of the first machine are removed by its next sweep, which trains nothing again
-    assert (tmp_path / "a" / CHECKPOINTS / "kept").exists()
+    assert (tmp_path / "a" / CHECKPOINTS).exists()
     assert sweep("a").ran == 0
     assert not (tmp_path / "a" / CHECKPOINTS).exists()
     assert "its process ended before its model" not in capsys.readouterr().err
@@ -124,7 +124,7 @@ def test_the_best_model_is_shared_and_named_on_every_machine(
     assert summary_fields(elsewhere, tmp_path / "b", NO_INVOCATION)["model"] == model.path
     [overview] = list_studies(url)
     study = load_study("kept", url)
-    shown = dict(_describe_study(study, overview, tmp_path / "b" / "kept"))["model"]
+    shown = dict(_describe_study(study, overview, tmp_path / "b" / "kept", url))["model"]
     assert shown == model.path
     is_file, inside = shared_url.startswith("file"), f"kept/models/{name} of the study's artifacts"
     assert place_of_model(study) == (inside if is_file else model.folder)
@@ -218,10 +218,10 @@ def test_the_shared_checkpoints_of_a_failed_trial_are_removed(
     assert artifacts.files("kept/checkpoints") == []
 
 
-def a_model(folder: Path, trial: int) -> Path:
+def a_model(folder: Path, claim: Claim, score: float) -> Path:
     (folder / "two" / RUN).parent.mkdir(parents=True)
-    (folder / "two" / RUN).write_text(json.dumps({"trial": trial}))
-    (folder / "two" / "config.json").write_text(str(trial))
+    (folder / "two" / RUN).write_text(describe_run(claim, score))
+    (folder / "two" / "config.json").write_text(str(claim.number))
     return folder / "two"
 
 
@@ -232,11 +232,11 @@ def test_of_two_machines_that_share_at_once_the_better_model_stays(
     """The first one has uploaded its model, but not recorded it, when the second one ends."""
     artifacts = Artifacts(shared_url)
     worse = finished(store, 40.0)
-    first, upload = a_model(tmp_path / "a", worse.number), Artifacts.upload
+    first, upload = a_model(tmp_path / "a", worse, 40.0), Artifacts.upload
 
     def share_better() -> None:
         better = finished(store, 41.0)
-        share_model(a_model(tmp_path / "b", better.number), store, artifacts)
+        share_model(a_model(tmp_path / "b", better, 41.0), store, artifacts)
 
     def overtake(self: Artifacts, folder: Path, name: str, last: str) -> None:
         upload(self, folder, name, last)
@@ -315,4 +315,4 @@ def test_a_copy_of_a_study_shares_nothing_with_it(sweep, url, tmp_path) -> None:
     import_study(tmp_path / "copy.db", url, "again")
     assert Store(url, 1).artifacts() == f"file://{tmp_path / 'shared'}"
     assert Store(url, 2).artifacts() is None
-    assert kept_trial(tmp_path / "a" / "kept") is not None
+    assert kept_trial(tmp_path / "a" / "kept", url) is not None

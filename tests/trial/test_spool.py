@@ -179,7 +179,7 @@ def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
     assert (result.counts, result.ran) == ({"COMPLETE": 3}, 3)
     assert trained == [0.5, 0.75, 0.9]
     assert result.best is not None
-    assert kept_trial(models / "kept") == result.best.number == 0
+    assert kept_trial(models / "kept", database.url) == result.best.number == 0
     trials = load_study("kept", database.url).trials
     assert trials["note"][0] == "its result was kept on the disk"
     assert trials["score"].notna().all()

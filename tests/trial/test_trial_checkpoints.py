@@ -24,8 +24,8 @@ from mtdlab.trial.checkpoints import SharedCheckpoints, TrialCheckpoints, descri
 from mtdlab.trial.model_folders import remove_checkpoints_of
 
 STEPS = 8
-TRIAL = Path("study") / "setting-0"
-FOLDER, SHARED = Path("study/setting-0"), "study/checkpoints/setting-0"
+TRIAL = Path(".checkpoints", "0f", "study", "setting-0")
+FOLDER, SHARED = Path("0f/study/setting-0"), "study/checkpoints/0f/setting-0"
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_a_stopped_trial_ends_as_one_that_was_not(
     check_equal(whole, again.outcome)
     assert again.outcome.wall_seconds > 0
     remove_checkpoints_of(tmp_path / "a" / TRIAL)
-    assert not (tmp_path / "a").exists()
+    assert not (tmp_path / "a" / ".checkpoints").exists()
 
 
 def test_a_damaged_checkpoint_is_noted_and_the_one_before_continues(
