@@ -198,12 +198,11 @@ _COLUMNS: Mapping[str, Callable[[pd.DataFrame, int | None], pd.Series]] = {
 }
 
 
-def is_value(column: pd.Series, value: object) -> pd.Series:
+def is_value(column: pd.Series, value: bool | float | str) -> pd.Series:
     """Which rows have a value: numbers to three decimals, or to ten digits where they are small."""
     if isinstance(value, str) or not pd.api.types.is_numeric_dtype(column):
         return column.astype("object") == value
-    number = float(str(value))
-    same = np.isclose(column.astype("float64"), number, rtol=1e-9, atol=0)
-    if number >= 1:
-        same |= column.astype("float64").map(level_of).eq(level_of(number)).to_numpy()
+    same = np.isclose(column.astype("float64"), value, rtol=1e-9, atol=0)
+    if value >= 1:
+        same |= column.astype("float64").map(level_of).eq(level_of(float(value))).to_numpy()
     return pd.Series(same, index=column.index)

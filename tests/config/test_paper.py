@@ -25,8 +25,17 @@ SIZES = {
     "figure7-simcse": (1, 1, 1),
     "figure13-mtd-large": (13, 13, 13),
     "slides-queue-clusters": (6, 6, 6),
+    "table1-simcse": (2, 2, 2),
+    "simcse-batch-size": (3, 3, 3),
+    "hicl-simcse": (2, 2, 2),
+    "hicl-weights": (6, 6, 6),
+    "mixcse-simcse": (2, 2, 2),
+    "mixcse-gradient": (2, 2, 2),
 }
 SEEDS = {None: 5, "small": 3, "minilm-3": 2}
+SIMCSE = {"figure7-simcse", "simcse-batch-size"}
+OTHERS = {"hicl-simcse", "hicl-weights", "mixcse-simcse", "mixcse-gradient"}
+MOCOSE = sorted({*SIZES} - SIMCSE - OTHERS)
 
 
 def read(name: str, profile: str | None = None) -> StudySpec:
@@ -60,15 +69,43 @@ def test_the_papers_settings(name: str) -> None:
     for settings in settings_of(spec):
         assert settings.encoder == ("bert-large-uncased" if large else "bert-base-uncased")
         assert settings.learning_rate == (1e-5 if large else 3e-5)
-        assert (settings.weight_decay, settings.temperature, settings.max_length) == (
-            1e-6,
-            0.05,
-            32,
-        )
-        if "batch_size" not in spec.search:
-            # one epoch of a million sentences
-            assert abs(settings.steps * settings.batch_size - 10**6) <= settings.batch_size
+        assert (settings.weight_decay, settings.temperature) == (1e-6, 0.05)
+        # longer texts, of which HiCL makes segments
+        assert settings.max_length == (64 if name.startswith("hicl") else 32)
+        # one epoch
+        assert settings.sentences == 10**6
+        assert settings.steps == 10**6 // settings.batch_size
         assert settings.select_on == "dev"
+
+
+@pytest.mark.parametrize("profile", [*SEEDS, "published-code"])
+@pytest.mark.parametrize("name", MOCOSE)
+def test_negatives_are_those_of_the_queue_as_in_equation_3(name: str, profile: str | None) -> None:
+    """The profile of the published program has those of the batch too."""
+    for settings in settings_of(read(name, profile)):
+        if settings.method == "mocose":
+            assert settings.in_batch_negatives == (profile == "published-code")
+        assert (settings.preset == "published-code") == (profile == "published-code")
+
+
+@pytest.mark.parametrize("profile", SEEDS)
+def test_a_study_of_batch_sizes_has_equal_sentences(profile: str | None) -> None:
+    for name in ("figure2-mtd", "table6b-batch-size", "simcse-batch-size"):
+        seen = {one.steps * one.batch_size for one in settings_of(read(name, profile))}
+        assert max(seen) - min(seen) < 256
+
+
+def test_table_1_has_the_schedule_of_the_text() -> None:
+    mocose, simcse = settings_of(read("table1-simcse"))
+    assert (mocose.ema_decay, mocose.ema_decay_end, mocose.queue_size) == (0.75, 0.95, 512)
+    assert simcse.method == "simcse"
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_what_the_seeds_can_decide_is_said(name: str) -> None:
+    text = (PAPER / f"{name}.yaml").read_text(encoding="utf-8").replace("\n# ", " ")
+    unknown = {"figure7-simcse", "figure13-mtd-large", "hicl-weights", "mixcse-gradient"}
+    assert ("difference of" in text and "80 % power" in text) == (name not in unknown)
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -79,7 +116,8 @@ def test_a_small_study_needs_nothing_but_the_package(name: str) -> None:
         assert (settings.encoder, settings.corpus, settings.evaluation) == ("builtin",) * 3
         assert settings.tasks == ""
         assert 1e-3 <= settings.learning_rate <= 2e-3
-        assert 120 <= settings.steps <= 250
+        assert settings.steps * settings.batch_size >= 4_800
+        assert 30 <= settings.steps <= 300
         for needs_a_model in ("synonyms", "paraphrase", "translation"):
             assert needs_a_model not in settings.augmentation
 

@@ -127,3 +127,26 @@ def test_no_gradient_passes_through_a_mixture() -> None:
     mixed_cosines(first, second, 0.2).sum().backward()
     assert second.grad is None
     assert first.grad is not None
+
+
+@pytest.mark.parametrize("mixing", ["paper", "published-code"])
+def test_with_gradient_the_loss_is_the_same_and_its_gradient_is_not(
+    method_of: Callable[..., MixCSE], mixing: str
+) -> None:
+    """Of the loss by finite differences; with it stopped, the gradient lacks the mixtures' part."""
+    gradients = {}
+    for stop in (True, False):
+        method = method_of(mixing=mixing, stop_gradient=stop, temperature=1.0)
+        first, second = draw(3, 4), draw(3, 4, seed=1).requires_grad_()
+        loss = method.loss(first, second)
+        loss.backward()
+        gradients[stop] = float(loss.detach()), second.grad
+    assert gradients[True][0] == pytest.approx(gradients[False][0], rel=1e-12)
+    step = torch.zeros(3, 4, dtype=torch.float64)
+    step[1, 2] = 1e-6
+    low, high = (
+        float(method.loss(first, second.detach() + sign * step).detach()) for sign in (-1, 1)
+    )
+    slope = (high - low) / 2e-6
+    assert float(gradients[False][1][1, 2]) == pytest.approx(slope, abs=1e-7)
+    assert float(gradients[True][1][1, 2]) != pytest.approx(slope, abs=1e-4)
