@@ -14,7 +14,7 @@ from mtdlab.analysis.measures.geometry import NOTEBOOK_BATCH
 from mtdlab.data_paths import VARIABLE
 from mtdlab.encoders.embed import Vectors
 from mtdlab.encoders.saved import load_encoder, other_pooling
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, one_line
 from mtdlab.evaluation.external import open_tasks, score_external
 from mtdlab.evaluation.mteb import write_mteb
 from mtdlab.evaluation.pairs import read_table, sts_benchmark_pairs
@@ -224,10 +224,18 @@ def evaluate(
             model, pooling=pooling, precision=precision, encoder_layers=encoder_layers
         )
         encoder, embedder, how = loaded.encoder, loaded.embedder, loaded.representation
-        suite = _open(
-            lambda texts: encoder.sentences(texts, how.prompt), tasks, data, pairs, advance
-        )
-        scores, spaces = _score(suite, suite.embed(embedder), processing)
+        try:
+            suite = _open(
+                lambda texts: encoder.sentences(texts, how.prompt), tasks, data, pairs, advance
+            )
+            vectors = suite.embed(embedder)
+        except MtdlabError:
+            raise
+        except Exception as error:
+            # of a library, where a file of the encoder has a value that does not fit the others
+            why = f"cannot encode these texts ({one_line(error)})"
+            raise MtdlabError(f"encoder {model}: {why}; its files may be damaged") from error
+        scores, spaces = _score(suite, vectors, processing)
         external = open_tasks(external_tasks(tasks or ""), encoder, how.prompt)
         scores += score_external(embedder, external)
         files = write_mteb(Path(mteb), model, encoder.model, scores, encoder_layers) if mteb else []

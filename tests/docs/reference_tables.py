@@ -286,7 +286,7 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "looks": ("A row per look, in studies with `until`.", frames.LOOK_COLUMNS),
     "environment": (
         "A row per trial that recorded what it was computed with. The version of each package "
-        "follows as a column of its own, and `commit` where it is known.",
+        "follows as a column of its own, and `commit` and `code` where they are known.",
         frames.ENVIRONMENT_COLUMNS,
     ),
 }

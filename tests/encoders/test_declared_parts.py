@@ -169,6 +169,14 @@ def test_tokens_without_a_word_embedding_are_refused(declaring: Declaring) -> No
     assert np.isfinite(mtdlab.load_encoder(str(folder)).encode(["entirely new"])).all()
 
 
+def test_an_error_of_a_library_that_encodes_is_a_sentence(declaring: Declaring) -> None:
+    folder = declaring()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_attention_heads": -1}))
+    with pytest.raises(MtdlabError, match=r"declaring: cannot encode these texts \(.*damaged"):
+        evaluate(str(folder), tasks="builtin")
+
+
 def test_an_error_inside_training_is_a_sentence(
     settings_of: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
