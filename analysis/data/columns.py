@@ -171,8 +171,9 @@ def find_columns(cells: pd.DataFrame, reading: Reading, obstacles: Obstacles) ->
         states = (named["state"],)
     elif states:
         named["state"] = states[0]
-    is_ledger = any(cells[name].str.strip().str.lower().isin(KEPT).any() for name in states)
-    if not {"seed"} & {*named, *reading.columns}:
+    ledger = (*KEPT, "crash")
+    is_ledger = any(cells[name].str.strip().str.lower().isin(ledger).any() for name in states)
+    if "seed" not in {*named, *reading.columns}:
         with obstacles.gather():
             if seed := _find_seed(header, names, required=not is_ledger):
                 named["seed"] = seed

@@ -37,8 +37,7 @@ def sweep(
         bool,
         typer.Option(
             "--changed-code",
-            help="With --retry-failed: also where the code of --objective, --evaluator or --import "
-            "has changed since. The trials that are complete stay.",
+            help="With --retry-failed: also with code of your own that has changed since.",
         ),
     ] = False,
     max_failed: opt.MaxFailed = None,

@@ -71,6 +71,9 @@ def test_a_ledger_is_read_as_one_run_each(tmp_path: Path) -> None:
     assert study.trials["score"].count() == 2
     assert not study.has_seeds
     assert "no difference is tested" in study.summary()
+    # a loop whose first change has crashed
+    path.write_text("\n".join(LEDGER.splitlines()[:1] + LEDGER.splitlines()[3:]))
+    assert not read_run_table(path, score="val_bpb", direction="minimize", scale="own").has_seeds
     # once runs are repeated with seeds, the ledger is a table like others
     rows = LEDGER.splitlines()
     again = [f"{row}\t{seed}" for row in rows[1:3] for seed in range(3)]
