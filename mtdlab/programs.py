@@ -23,7 +23,7 @@ from mtdlab.analysis.measures.trace import PARTS, d_trace
 from mtdlab.errors import MtdlabError, similar
 from mtdlab.methods.registry import method_names
 from mtdlab.settings.limits import is_number
-from mtdlab.user_code import UserModule, digest, execute, find_function, locate
+from mtdlab.user_code import UserModule, digest, digest_as_imported, execute, find_function, locate
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program
     spec = locate(name, places, option)
     _extend_path(paths)
     module = execute(spec, option)
-    sha256 = digest(module, option)
+    sha256 = digest_as_imported(module, option)
     _check(find_function(module, function, option), option)
     return Program(UserModule(module.__name__, spec, sha256), function, paths)
 

@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from mtdlab.errors import MtdlabError, nearest, one_line
 
@@ -118,6 +119,23 @@ def digest(module: ModuleType, option: str) -> str:
         sha256.update(path.relative_to(file.parent).as_posix().encode() + b"\0")
         sha256.update(path.read_bytes())
     return sha256.hexdigest()
+
+
+_named: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
+
+
+def digest_as_imported(module: ModuleType, option: str) -> str:
+    """The `digest` of a module's code as this process has it.
+
+    Raises MtdlabError where a file has changed since, which a notebook would run without knowing.
+    """
+    found = digest(module, option)
+    if _named.setdefault(module, found) != found:
+        raise MtdlabError(
+            f"{option}: {module.__file__} changed since this process imported it; start a new "
+            "process, or the notebook's kernel again"
+        )
+    return found
 
 
 @contextmanager

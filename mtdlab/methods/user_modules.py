@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import register
-from mtdlab.user_code import UserModule, digest, execute, find_function, locate
+from mtdlab.user_code import UserModule, digest_as_imported, execute, find_function, locate
 
 IMPORT_VARIABLE = "MTDLAB_IMPORT"
 
@@ -34,7 +34,10 @@ def import_modules(
     Raises MtdlabError if one does not exist, fails to import, or defines no method.
     """
     places = tuple(folders)
-    return tuple(_import_once(locate(name, places, f"--import {name}")) for name in names)
+    modules = tuple(_import_once(locate(name, places, f"--import {name}")) for name in names)
+    for spec in (module.spec for module in modules):
+        digest_as_imported(execute(spec, f"--import {spec}"), f"--import {spec}")
+    return modules
 
 
 def ensure_imported(modules: Iterable[UserModule]) -> None:
@@ -66,7 +69,7 @@ def _import_once(spec: str) -> UserModule:
         )
     for method in methods:
         register(method)
-    return UserModule(module.__name__, spec, digest(module, f"--import {spec}"))
+    return UserModule(module.__name__, spec, digest_as_imported(module, f"--import {spec}"))
 
 
 EVALUATOR_VARIABLE = "MTDLAB_EVALUATOR"
@@ -125,7 +128,8 @@ def present_evaluator() -> UserEvaluator | None:
 def _import_function(spec: str) -> UserEvaluator:
     place, _, name = spec.rpartition(":")
     option = f"--evaluator {place}"
-    evaluator = UserEvaluator(f"evaluator {name}", spec, digest(execute(place, option), option))
+    sha256 = digest_as_imported(execute(place, option), option)
+    evaluator = UserEvaluator(f"evaluator {name}", spec, sha256)
     signature = inspect.signature(evaluator.function)
     for arguments in (("encode", "split"), ("encode",)):
         with suppress(TypeError):

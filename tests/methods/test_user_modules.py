@@ -197,6 +197,14 @@ def test_failed_trials_run_again_with_a_mended_method_or_metric(
     assert code.str.fullmatch(r"toy_file \w{12}, evaluator score \w{12}").all()
 
 
+def test_a_file_that_changed_since_this_process_imported_it_is_refused(tmp_path: Path) -> None:
+    path = write_method(tmp_path / "toy_three.py")
+    assert import_modules([str(path)]) == import_modules([str(path)])
+    path.write_text(path.read_text() + "# changed\n")
+    with pytest.raises(MtdlabError, match=r"toy_three.py changed since this process imported it"):
+        import_modules([str(path)])
+
+
 def test_a_file_that_changes_during_a_sweep_is_noticed(tmp_path: Path) -> None:
     (module,) = import_modules([str(write_method(tmp_path / "toy_two.py"))])
     ensure_imported([module])

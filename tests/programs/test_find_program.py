@@ -111,6 +111,14 @@ def test_the_folder_of_the_study_file_comes_after_the_working_folder(
         assert program.load()({}, seed=0, checkpoints=folder, report=print) == {"a": score}
 
 
+def test_a_module_that_changed_since_this_process_imported_it_is_refused(folder: Path) -> None:
+    """A notebook would run the former code, and record the digest of the new one."""
+    find_program("own:train")
+    (folder / "own.py").write_text((folder / "own.py").read_text() + "# changed\n")
+    with pytest.raises(MtdlabError, match=r"own.py changed since this process imported it; start"):
+        find_program("own:train")
+
+
 def test_a_module_that_changed_is_refused_in_another_process(folder: Path) -> None:
     program = find_program("own:train")
     (folder / "own.py").write_text("changed = True\n")
