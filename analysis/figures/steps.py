@@ -49,9 +49,9 @@ def draw_training(
 ) -> None:
     """The mean of each group of trials over the steps with its band, and faint lines of trials.
 
-    Of more than six groups, a line for each trial, coloured by MTD where that varies. `curves` have
-    number, step, `value`, mtd (0 for none), group, text and trial; `means` is
-    `compute_training_means`.
+    Of more than six groups, a line for each trial, coloured by method where that varies, else by
+    MTD. `curves` have number, step, `value`, method, mtd (0 for none), group, text and trial;
+    `means` is `compute_training_means`.
     """
     known = curves[curves[value].notna()]
     few = means["group"].nunique() <= MOST_MARKED
@@ -84,6 +84,16 @@ def _draw_training_means(known: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, 
 
 
 def _draw_training_lines(known: pd.DataFrame, ax: Axes, *, value: str) -> None:
+    if known["method"].nunique() > 1:
+        for place, (method, curves) in enumerate(known.groupby("method")):
+            turn = place // len(style.BATCHES)
+            line = style.line_of(turn - 1) if turn else "-"
+            options: dict[str, Any] = {"color": style.mark_of(place)[0], "ls": line, "lw": 1}
+            for _, curve in curves.groupby("number"):
+                ax.plot(curve["step"], curve[value], alpha=0.8, **options)
+            ax.plot([], [], label=style.printable(str(method)), **options)
+        style.add_legend(ax)
+        return
     traced = known.loc[known["mtd"] > 0, "mtd"]
     marks = style.LevelMarks(traced) if len(traced) else None
     for _, curve in known.groupby("number"):

@@ -26,20 +26,23 @@ def claims(
 
     Each at the scale of the study that tests it: mtdlab claims table8-queue-slices-small
     """
+    from mtdlab.analysis.data.claims import load_claims
     from mtdlab.analysis.data.meaning import PublishedFileError
+    from mtdlab.analysis.experiments.compare import needs_curves
     from mtdlab.analysis.report.context import StudyContext
     from mtdlab.analysis.report.topics.claims import (
         explain_claims,
         summarise_claims,
         tabulate_claims,
     )
-    from mtdlab.api.report import load_named
     from mtdlab.store import study_names
+    from mtdlab.store.frames import load_frames
 
     names = studies or study_names(storage)
     try:
-        contexts = [StudyContext(load_named(name, storage)) for name in names]
-        table = tabulate_claims(contexts, every=True)
+        frames = [load_frames(name, storage, curves=needs_curves) for name in names]
+        table = tabulate_claims([StudyContext(study) for study in frames], every=True)
+        asks = {claim.name: claim.study for claim in load_claims()}
     except PublishedFileError as error:
         raise MtdlabError(str(error)) from None
     summary = f"{summarise_claims(table)}. {explain_claims(table)}".rstrip()
@@ -52,5 +55,7 @@ def claims(
         print_table(rows.to_dict("records"))
     for row in asked[asked["why"] != ""].to_dict("records"):
         print_text(wrap_text(row["why"], f"{row['name']}: "))
-    print_text(wrap_text(", ".join(missing["name"]), "no study here is about: "))
+    if files := sorted({*missing["name"].map(asks)} - {""}):
+        others = f"{len(missing)} claims are asked by no study here (--json lists them); files: "
+        print_text(wrap_text(f"{others}{', '.join(files)}, in studies/paper"))
     print_text(wrap_text(summary))

@@ -16,7 +16,7 @@ STUDIES = {study.name: study for study in (SLICES, CLUSTERS)}
 def stored(monkeypatch: pytest.MonkeyPatch) -> None:
     """A database of two studies."""
     monkeypatch.setattr("mtdlab.store.study_names", lambda _: [*STUDIES])
-    monkeypatch.setattr("mtdlab.api.report.load_named", lambda name, _: STUDIES[name])
+    monkeypatch.setattr("mtdlab.store.frames.load_frames", lambda name, *_, **__: STUDIES[name])
 
 
 @pytest.mark.usefixtures("stored")
@@ -27,7 +27,8 @@ def test_all_studies_of_the_database_are_read(command: Command) -> None:
     ]
     assert lines[1].split()[:2] == ["replicated", "slice-middle"]
     assert lines[4].split()[0] == "contradicted"
-    assert any(line.startswith("no study here is about: ") for line in lines)
+    assert "claims are asked by no study here (--json lists them); files: " in " ".join(lines)
+    assert "table7-initial-queue" in " ".join(lines)
     assert " ".join(lines).endswith(
         "2 replicated and 2 contradicted of 4 tested claims. Were none of them true, 0.1 would be "
         "replicated by chance, or fewer."

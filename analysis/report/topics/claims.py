@@ -193,8 +193,8 @@ def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
         }
     )
     caption = (
-        "Claims of the papers. Sizes are differences in points, the first side less the second, of "
-        "the difference that is least like the claim."
+        "Claims of the papers. Sizes are differences, the first side less the second, in points or "
+        "in the unit that the scale names; of several that which is least like the claim."
     )
     made = make_table(shown, caption=caption, csv="claims", most=len(shown))
     addresses = tuple(_find_address(row) for row in rows) if links else ()

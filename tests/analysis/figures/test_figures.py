@@ -250,6 +250,22 @@ def test_training_curves_of_few_groups_are_means_with_bands_behind_them_the_tria
     assert widths == [0.7] * 3 + [1.6]
 
 
+def test_training_curves_of_many_methods_have_a_colour_and_a_name_for_each(ax: Axes) -> None:
+    rows = [
+        {"number": number, "step": step, "score": number + step, "method": f"method {number % 8}"}
+        for number in range(16)
+        for step in (10.0, 20.0)
+    ]
+    curves = pd.DataFrame(rows).assign(mtd=0.0, text="", trial=0, seed=0)
+    curves["group"] = curves["method"]
+    means = compute_training_means(curves, value="score")
+    figures.draw_training(curves, means, ax, value="score", label="score")
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == [f"method {place}" for place in range(8)]
+    looks = {(line.get_color(), str(line.get_linestyle())) for line in ax.get_lines()}
+    assert len(looks) == 8
+
+
 def test_spectra_after_training_are_drawn_with_the_one_before(ax: Axes) -> None:
     pairs = [("after", float(level)) for level in (1, 2, 3)] + [("before", np.nan)]
     index = pd.MultiIndex.from_tuples(pairs, names=["moment", "mtd"])
