@@ -9,8 +9,8 @@ from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.questions import ANY, METHOD, MTD, Declared, derive
-from mtdlab.analysis.data.runs import CONDITIONS, completed_runs
-from mtdlab.analysis.inference.best import with_methods
+from mtdlab.analysis.data.runs import CONDITIONS, completed_runs, free_settings
+from mtdlab.analysis.inference.best import number_configurations, with_methods
 from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome, list_numbers
 from mtdlab.analysis.questions.base import Decision, Question
 from mtdlab.analysis.questions.best import BestQuestion
@@ -20,7 +20,7 @@ from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.shape import QuestionOverShape, ShapeQuestion
 from mtdlab.analysis.questions.sufficiency import SufficiencyQuestion
 from mtdlab.analysis.questions.wording import describe_interval, describe_recorded, join_sentences
-from mtdlab.analysis.statistics.configurations import estimate_configuration
+from mtdlab.analysis.statistics.configurations import estimate_configuration, find_frequent_failures
 
 
 def kind_of(asked: Declared) -> type[Question]:
@@ -126,7 +126,35 @@ def find_answer(results: StudyResults) -> Answer:
     if question.after is None and (effects := results.effects) is not None:
         together = describe_interactions(effects)
         answer = replace(answer, certainty=join_sentences(answer.certainty, *together))
-    return _hold_against_baseline(results, _doubt_without_gain(results, answer))
+    answer = _hold_against_baseline(results, _doubt_without_gain(results, answer))
+    return _state_failures(results, answer)
+
+
+def _state_failures(results: StudyResults, answer: Answer) -> Answer:
+    """The answer, which does not plainly recommend what fails more often than the others do.
+
+    The mean of such a configuration is of the trials that did not fail, which are a selection.
+    """
+    trials = results.study.ranked_trials
+    ended = trials[trials["state"].isin(["COMPLETE", "FAIL"])]
+    failed = ended["state"] == "FAIL"
+    chosen = ended["number"] == answer.number
+    if answer.number is None or not failed.any() or not chosen.any():
+        return answer
+    groups = number_configurations(ended, free_settings(ended, results.study.compared))
+    uneven, own = find_frequent_failures(failed, groups), groups[chosen].iloc[0]
+    if own not in uneven.index:
+        return answer
+    here, size = uneven.loc[own]
+    rates = (
+        f"{here} of its {size} trials failed, {failed.sum() - here} of {len(ended) - size} others"
+    )
+    found = f"The configuration with the highest mean fails more often than the others: {rates}."
+    return replace(
+        answer,
+        certainty=join_sentences(answer.certainty, found),
+        recommendation=f"Highest mean of trials that completed: {rates}",
+    )
 
 
 def _hold_against_baseline(results: StudyResults, answer: Answer) -> Answer:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from mtdlab.analysis.data.beyond_run import describe_lengths, list_rows
 from mtdlab.analysis.data.environment import BUILT_IN, RecordedCorpus
@@ -28,7 +27,7 @@ from mtdlab.analysis.report.cells import format_count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
 from mtdlab.analysis.report.topics.references import warn_of_references
-from mtdlab.analysis.statistics.configurations import name_configurations
+from mtdlab.analysis.statistics.configurations import find_frequent_failures, name_configurations
 from mtdlab.analysis.statistics.nuisance import compare_nuisance_values
 from mtdlab.analysis.statistics.training import count_best_at_end
 
@@ -44,7 +43,6 @@ _LEAST_RUNS = 5
 _MOST_CAVEAT = 110
 """The most characters of a line of the first screen."""
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
-_FAILURE_LEVEL = 0.05
 _RATE_OF_CHOICE = (
     "In simulations configurations that are equal at their best values differ significantly at the "
     "chosen ones in up to 28 % of studies with 2 seeds to choose by, 16 % with 5 and 10 % with 10."
@@ -319,9 +317,7 @@ def _warn_of_groups(table: pd.DataFrame) -> str:
 def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
     """A warning that failures are concentrated at some levels of MTD or in some configurations.
 
-    It is about configurations where there are several methods or fewer than two levels. The failed
-    and completed runs of each are held against those of all others by Fisher's exact test
-    (one-sided); the p values are multiplied by their number (Bonferroni).
+    It is about configurations where there are several methods or fewer than two levels.
     """
     ended = trials[trials["state"].isin(["COMPLETE", "FAIL"])]
     if not (failed := ended["state"] == "FAIL").any():
@@ -333,13 +329,9 @@ def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
     else:
         groups = number_configurations(ended, varied)
         names = pd.Series(name_configurations(ended[varied][failed]), ended.index[failed])
-    table = failed.groupby(groups).agg(["sum", "size"]).astype("int64")
-    all_failed, all_ended = table.sum()
-    # P(at least so many of all failures fall on the runs of this group)
-    p = scipy.stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"])
-    uneven = table[len(table) * np.asarray(p) < _FAILURE_LEVEL]
-    if len(table) < 2 or not len(uneven):
+    if not len(uneven := find_frequent_failures(failed, groups)):
         return ""
+    all_failed, all_ended = failed[groups.notna()].agg(["sum", "size"])
     where = [
         f"{failed_here} of {size} with {clean(names[failed & (groups == group)].iloc[0])}"
         for group, failed_here, size in uneven.head(_MOST_NAMED).itertuples(name=None)

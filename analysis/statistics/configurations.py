@@ -14,6 +14,7 @@ from math import prod
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED, SCORE_DECIMALS
 from mtdlab.analysis.data.frames import DIFFERENCE, RESULT_COLUMNS, StudyFrames
@@ -206,6 +207,24 @@ def estimate_configuration(
     Raises KeyError where `number` is no completed trial with a score.
     """
     return estimate_mean(select_configuration(completed_runs(trials), settings, number), items)
+
+
+FAILURE_LEVEL = 0.05
+
+
+def find_frequent_failures(failed: pd.Series, groups: pd.Series) -> pd.DataFrame:
+    """The groups of ended trials of which more failed than of all others.
+
+    By Fisher's exact test (one-sided), the p values multiplied by the number of groups
+    (Bonferroni). Returns sum (failed) and size (ended) by group; no rows of fewer than two groups.
+    """
+    table = failed.groupby(groups).agg(["sum", "size"]).astype("int64")
+    if len(table) < 2:
+        return table.iloc[:0]
+    all_failed, all_ended = table.sum()
+    # P(at least so many of all failures fall on the runs of this group)
+    p = scipy.stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"])
+    return table[len(table) * np.asarray(p) < FAILURE_LEVEL]
 
 
 FEWEST_RUNS = 20

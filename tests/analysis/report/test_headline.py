@@ -92,6 +92,23 @@ def test_the_first_screen_says_what_varied_what_it_covers_and_what_training_gain
     assert "with 5 new seeds (10 trials, about 2 min of computing)" in shown.next_step.text
 
 
+@pytest.mark.parametrize(("count", "is_plain"), [(0, True), (1, True), (5, False)])
+def test_what_fails_more_often_than_the_others_is_not_plainly_recommended(
+    count: int, is_plain: bool
+) -> None:
+    """Its mean is of the trials that completed, as they are by chance or not."""
+    trials = make_trials(seeds=range(8), noise=0.1)
+    best = trials["mtd"].sub(8.67).abs() < 0.01
+    numbers = trials["number"][best][:count]
+    trials["state"] = trials["state"].mask(trials["number"].isin(numbers), "FAIL")
+    shown = headline_of(build_study(trials))
+    assert shown.recommendation.settings["MTD"] == "8.67"
+    rates = f"{count} of its 8 trials failed, 0 of 56 others"
+    label = f"Highest mean of trials that completed: {rates}"
+    assert shown.recommendation.label == ("Recommended configuration" if is_plain else label)
+    assert (f"fails more often than the others: {rates}." in shown.certainty) is not is_plain
+
+
 def test_a_level_beyond_the_run_is_not_recommended() -> None:
     trials = make_trials(times=(2,), decays=(0.5, 0.75, 0.85, 0.995), seeds=range(6))
     trials = trials.assign(steps=160)
