@@ -22,6 +22,7 @@ class RecordedCorpus:
         unknown: of each view the percentage of its tokens that are `unknown_token`; empty where
             none is.
         repeated: the chance that two of the texts are the same, 0 to 1.
+        left_out: how many lines and texts are left out or replaced, and why; empty where none is.
     """
 
     name: str
@@ -31,6 +32,7 @@ class RecordedCorpus:
     unknown_token: str = ""
     unknown: tuple[Finite, ...] = ()
     repeated: Finite = 0.0
+    left_out: str = ""
 
     @property
     def size(self) -> str:
@@ -38,7 +40,7 @@ class RecordedCorpus:
         return f"{self.name}: {self.amount:,} {self.unit}"
 
     def __str__(self) -> str:
-        text = f"{self.size}, SHA-256 {self.sha256}"
+        text = "; ".join(filter(None, (f"{self.size}, SHA-256 {self.sha256}", self.left_out)))
         if not self.unknown:
             return text
         shares = ", ".join(f"{share:.2f} %" for share in self.unknown)

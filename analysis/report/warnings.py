@@ -253,6 +253,8 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
         yield f"The training text {both} synthetic (the built-in data set)."
     if corpus is not None:
         yield _warn_of_repeats(study.trials, corpus)
+        if corpus.left_out:
+            yield f"Of the training text {clean(corpus.left_out, most=160)}."
     if scored := study.ran_with.evaluation:
         if scored.shared:
             yield (

@@ -94,9 +94,10 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     Raises TrialError where training fails, MtdlabError where `out` is there and no saved model.
     """
     from mtdlab.analysis.data.runs import mtd_value
+    from mtdlab.corpus.survey import count_repeats
     from mtdlab.evaluation.pairs import describe_pairs
     from mtdlab.training.export import check_model_folder, locked, save_model
-    from mtdlab.training.inputs import load_inputs
+    from mtdlab.training.inputs import load_inputs, reads_documents
     from mtdlab.training.loop import train
     from mtdlab.training.selection import warn_of_missing_sets
     from mtdlab.trial.environment import environment_of
@@ -110,6 +111,8 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
         inputs = load_inputs(settings)
         for warning in describe_pairs(settings.evaluation):
             warn(warning)
+        if not reads_documents(settings) and (left_out := count_repeats(inputs.corpus)[2]):
+            warn(f"corpus {settings.corpus}: {left_out}")
         for name, text in inputs.suite.shortfalls.items():
             warn(f"task {name}: {text}")
         if settings.select_on == "sts_average":

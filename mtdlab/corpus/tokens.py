@@ -12,7 +12,6 @@ import json
 import mmap
 import os
 import shutil
-import sys
 import time
 import weakref
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ from mtdlab.encoders.tokenising import token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.files import new_folder, temporary_folders
 from mtdlab.methods.base import Tokens
-from mtdlab.terminal import begin_phase, print_text
+from mtdlab.terminal import begin_phase
 
 YOUNG_SECONDS = 60.0
 """The age in seconds below which a folder may be one that its process has yet to lock."""
@@ -135,8 +134,8 @@ def tokenise(
 ) -> TokenStore:
     """The corpus' tokens, from the cache where they are there, else prepared and kept there.
 
-    Prints on standard error what of the corpus was left out or replaced. Raises MtdlabError where
-    a file turns out damaged, or the cache's folder cannot be read or written.
+    Raises MtdlabError where a file turns out damaged, or the cache's folder cannot be read or
+    written.
     """
     folder = token_folder(corpus, tokenizer, max_length, prompt)
     remove_abandoned(folder.parent)
@@ -144,9 +143,7 @@ def tokenise(
         begin_phase(f"tokenising corpus {corpus.name}")
         try:
             with new_folder(folder) as building, hold(building):
-                tally = _write(corpus, tokenizer, max_length, prompt, building)
-            if remarks := tally.remarks():
-                print_text(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
+                _write(corpus, tokenizer, max_length, prompt, building)
         except OSError as error:
             # another process may have finished the same cache first
             if not folder.is_dir():

@@ -45,6 +45,7 @@ def environment_of(
 
     model, fields = inputs.encoder.model, inputs.encoder.dropout_fields
     device = choose_device(settings)
+    counted = (0, 0.0, "") if reads_documents(settings) else count_repeats(inputs.corpus)
     token, unknown = _unknown(inputs)
     dev, test = inputs.dev.pairs, inputs.test.pairs
     left_out = {"dev": dev.left_out, "test": test.left_out}
@@ -58,7 +59,7 @@ def environment_of(
             inputs.corpus.fingerprint,
             token,
             unknown,
-            0.0 if reads_documents(settings) else count_repeats(inputs.corpus)[1],
+            *counted[1:],
         ),
         encoder=RecordedEncoder(
             settings.encoder_name,

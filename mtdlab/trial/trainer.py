@@ -169,11 +169,11 @@ def data_warnings(spec: MethodSpec) -> list[str]:
             found[warn_of_missing_sets(evaluation)] = None
         suite = Suite(published_tasks(tasks), evaluation_folder(evaluation), Distinct)
         found |= {f"task {name}: {text}": None for name, text in suite.shortfalls.items()}
-    return [*filter(None, found), *_warn_of_repeats(spec)]
+    return [*filter(None, found), *_warn_of_corpora(spec)]
 
 
-def _warn_of_repeats(spec: MethodSpec) -> Iterator[str]:
-    """A sentence for each corpus whose texts are expected to be negatives of themselves.
+def _warn_of_corpora(spec: MethodSpec) -> Iterator[str]:
+    """What each corpus leaves out, and whether its texts are expected negatives of themselves.
 
     Of a sampled study, sizes that are relative to others are not known before it runs.
     """
@@ -190,6 +190,8 @@ def _warn_of_repeats(spec: MethodSpec) -> Iterator[str]:
         # a text that is missing or damaged is refused where a run's inputs are opened
         with suppress(MtdlabError):
             corpus = open_corpus(name)
-            texts, chance = count_repeats(corpus)
+            texts, chance, left_out = count_repeats(corpus)
+            if left_out:
+                yield f"corpus {name}: {left_out}"
             if text := describe_repeats(texts, corpus.unit, chance, sizes_of_runs):
                 yield f"corpus {name}: {text}"

@@ -99,11 +99,28 @@ def test_a_survey_looks_for_the_evaluation_in_the_text(write: Write, tiny_encode
 
 def test_the_chance_of_equal_texts(write: Write) -> None:
     sentences = write("a\nb\na\n a\n")
-    assert count_repeats(open_corpus(sentences)) == (4, pytest.approx(6 / 12))
+    assert count_repeats(open_corpus(sentences)) == (4, pytest.approx(6 / 12), "")
     pairs = write("a\tx\na\tx\na\ty\nb\ty\n", "pairs.tsv")
     # of the ordered pairs of rows 6 share the anchor, 4 the positive, 2 both
-    assert count_repeats(open_corpus(f"pairs:{pairs}")) == (4, pytest.approx(8 / 12))
-    assert count_repeats(open_corpus(write("alone\n", "one.txt"))) == (1, 0)
+    assert count_repeats(open_corpus(f"pairs:{pairs}")) == (4, pytest.approx(8 / 12), "")
+    assert count_repeats(open_corpus(write("alone\n", "one.txt"))) == (1, 0, "")
+
+
+def test_what_a_training_text_leaves_out_is_told_before_each_training(
+    tmp_path: Path, write: Write
+) -> None:
+    """By `plan`, and by every sweep: not only by the one that keeps the tokens."""
+    write("a\tx\nb\t\n\nc\u200b\tz\n\u200b\t\n", "pairs.tsv")
+    write("".join(f"a sentence {number}\n\n" for number in range(99)), "texts.txt")
+    halves = "blank lines left out: 2 of 5; pairs without one of the texts left out: 1"
+    for name, said in {
+        "texts.txt": "blank lines left out: 99 of 198",
+        "pairs:pairs.tsv": halves,
+    }.items():
+        path = tmp_path / "study.yaml"
+        path.write_text(f"study: a\ntrainer: {{corpus: '{name}', batch_size: 2, steps: 2}}\n")
+        warned = data_warnings(MethodSpec.of(read_study(path)))
+        assert any(text.startswith("corpus ") and text.endswith(said) for text in warned), warned
 
 
 def test_texts_that_are_their_own_negatives_are_told_before_training(

@@ -186,21 +186,6 @@ def test_a_cache_that_cannot_be_made_is_one_sentence(prepare: Prepare, folder: P
         prepare()
 
 
-def test_what_was_left_out_is_said_once(
-    tokenizer: PreTrainedTokenizerBase, write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write(b"a dog runs\n\n\na \xff cat\n")
-    assert len(tokenise(open_corpus(path), tokenizer, 8)) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == (
-        f"corpus {path}: blank lines left out: 2 of 4; bytes not UTF-8, now U+FFFD: 1\n"
-    )
-    tokenise(open_corpus(path), tokenizer, 8)
-    tokenise(open_corpus(write("a dog runs\na cat\n")), tokenizer, 8)
-    assert capsys.readouterr().err == ""
-
-
 def test_a_corpus_found_damaged_leaves_nothing_behind(
     tokenizer: PreTrainedTokenizerBase, write: Write, folder: Path
 ) -> None:

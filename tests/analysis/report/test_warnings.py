@@ -293,3 +293,6 @@ def test_texts_that_are_their_own_negatives_are_told_with_mtd_in_epochs() -> Non
     assert shown.endswith("epochs of 2,000 sentences.")
     rare = dataclasses.replace(often, amount=1_000_000, repeated=1e-6)
     assert warnings_of(trials, environments=(Environment(rare),)) == []
+    left_out = dataclasses.replace(rare, left_out="blank lines left out: 3 of 1,000,003")
+    shown = warnings_of(trials, environments=(Environment(left_out),))
+    assert shown == ["Of the training text blank lines left out: 3 of 1,000,003."]
