@@ -1,6 +1,6 @@
 """Figures of the embeddings themselves: alignment, uniformity and spectra."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,28 @@ def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
     """
     marks = style.LevelMarks(distances["mtd"])
     scatter_by_mtd(distances, ax, "uniformity", "alignment", marks, value="alignment")
+    _label_plane(ax)
+    marks.explain(ax)
+
+
+def _label_plane(ax: Axes) -> None:
     ax.set_xlabel(f"uniformity (lower: more spread out; ideal −{-IDEAL_UNIFORMITY:g})")
     ax.set_ylabel(f"alignment (lower: pairs closer; ideal {IDEAL_ALIGNMENT:g})")
-    marks.explain(ax)
+
+
+def draw_paths(paths: pd.DataFrame, ax: Axes, *, names: Mapping[str, str]) -> None:
+    """Alignment against uniformity over training: a line for each method, which ends in its mark.
+
+    `paths` is `compute_paths`, at least one row; `names` are the methods' labels.
+    """
+    for place, (method, rows) in enumerate(paths.groupby("method")):
+        colour, marker = style.mark_of(place)
+        name = style.printable(names.get(str(method), str(method)))
+        ax.plot(rows["uniformity"], rows["alignment"], color=colour, linewidth=1)
+        last = rows.tail(1)
+        ax.plot(last["uniformity"], last["alignment"], marker, color=colour, label=name)
+    _label_plane(ax)
+    style.add_legend(ax)
 
 
 def spectrum_points(size: int) -> NDArray[np.intp]:

@@ -99,6 +99,21 @@ def compute_method_properties(study: StudyFrames) -> pd.DataFrame:
     )
 
 
+def compute_paths(study: StudyFrames) -> pd.DataFrame:
+    """Mean alignment and uniformity of each method at its evaluations, over the runs with curves.
+
+    Columns: method, step, n, alignment, uniformity; steps that fewer runs reached are left out.
+    """
+    runs = runs_by_method(study.trials, study.compared)[["number", "method"]]
+    curves = study.curves.reindex(columns=["number", "step", "alignment", "uniformity"])
+    curves = curves.dropna().merge(runs, on="number")
+    groups = curves.groupby(["method", "step"])
+    table = groups[["alignment", "uniformity"]].mean()
+    table.insert(0, "n", groups["number"].nunique())
+    table = table.reset_index()
+    return table[table["n"] == table.groupby("method")["n"].transform("max")]
+
+
 def _ranks_after(spectra: pd.DataFrame) -> dict[int, float]:
     """The effective rank after training by the number of the trial."""
     return {

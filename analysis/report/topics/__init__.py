@@ -47,6 +47,7 @@ TOPICS: tuple[Topic[StudyContext], ...] = (
     training.COLLAPSE,
     score.BY_TASK,
     representation.ALIGNMENT,
+    representation.PATHS,
     history.TOPIC,
     keys.TOPIC,
     representation.SPECTRA,

@@ -11,6 +11,7 @@ from mtdlab.analysis.measures.spherical_cap import (
     describe_spherical_cap,
 )
 from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.cells import BAND, describe_curve, make_table
 from mtdlab.analysis.report.topics.base import Axes, Contents, Draw, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.curves import (
@@ -20,6 +21,7 @@ from mtdlab.analysis.statistics.curves import (
     compute_geometry,
     compute_spectra,
 )
+from mtdlab.analysis.statistics.methods import compute_paths
 
 _TEXT = (
     "Alignment is the mean squared distance between the two sentences of a paraphrase pair; "
@@ -126,6 +128,38 @@ ALIGNMENT = Topic(
     "Alignment and uniformity",
     _build_geometry,
     csv=["trials_geometry", "geometry"],
+    group="Representation",
+)
+
+
+def _build_paths(context: StudyContext) -> Contents | None:
+    """The paths of the methods; None without several, or where no curve has both measures."""
+    if not context.compares_methods or not len(paths := compute_paths(context.study)):
+        return None
+    names = {str(name): context.name_method(name) for name in paths["method"].unique()}
+    ends = paths.groupby("method").tail(1)
+    text = " ".join(
+        f"{clean(names[str(row.method)])} ends at alignment {row.alignment:.3f} and uniformity "
+        f"{row.uniformity:.3f}."
+        for row in ends.itertuples()
+    )
+    drawing = Drawing(
+        "Alignment against uniformity over training",
+        [("", lambda ax: figures.draw_paths(paths, ax, names=names))],
+        height=4.2,
+        caption="The mean over trials at each evaluation; a line ends in its mark. Lower is better "
+        "for both.",
+        alt=text,
+    )
+    csv = {"method_paths": paths}
+    return Contents(csv=csv, figures={"method_paths": drawing}, text=[text])
+
+
+PATHS = Topic(
+    "method-geometry",
+    "Alignment and uniformity by method",
+    _build_paths,
+    csv=["method_paths"],
     group="Representation",
 )
 

@@ -14,13 +14,14 @@ from mtdlab.analysis.questions.best import BestQuestion
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import list_varied
 from mtdlab.analysis.report.summary import summarise_study
-from mtdlab.analysis.report.topics import TOPICS
+from mtdlab.analysis.report.topics import TOPICS, representation
 from mtdlab.analysis.report.topics import methods as topic
 from mtdlab.analysis.report.topics import trials as trials_topic
 from mtdlab.analysis.report.warnings import list_warnings
 from mtdlab.analysis.statistics.methods import (
     compute_method_properties,
     compute_methods,
+    compute_paths,
     select_curve_trials,
 )
 from mtdlab.analysis.statistics.multi_study import compute_curves
@@ -287,3 +288,33 @@ def test_the_question_is_that_of_methods_where_mtd_varies_too(mixed: pd.DataFram
     assert isinstance(answer.topic, BestQuestion)
     assert answer.topic.is_of_methods
     assert answer.heading.split(" ")[:3] == ["MoCoSE", "at", "MTD"]
+
+
+def test_alignment_and_uniformity_of_methods_over_training(
+    mixed: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Two of three trials of "plain" reach step 20: the mean there would be of others."""
+    evaluated = [(10, 0.3, -1.0), (20, 0.2, -2.0)]
+    rows = [
+        {"number": number, "step": step, "alignment": alignment, "uniformity": uniformity}
+        for number in mixed["number"]
+        for step, alignment, uniformity in evaluated
+    ]
+    curves = pd.DataFrame(rows).assign(score=1.0, loss=1.0, mean_cosine=0.1)
+    plain = mixed.loc[mixed["method"] == "plain", "number"].iloc[0]
+    curves = curves[(curves["number"] != plain) | (curves["step"] < 20)]
+    curves.loc[curves["number"] == mixed["number"].iloc[0], "alignment"] += 0.6
+    study = dataclasses.replace(build_study(mixed), curves=curves)
+    paths = compute_paths(study).set_index(["method", "step"])
+    # six trials of MoCoSE, of which one lies 0.6 above the others
+    assert paths.loc[("mocose", 20), ["n", "alignment", "uniformity"]].tolist() == pytest.approx(
+        [6, 0.3, -2.0]
+    )
+    assert paths.loc["plain"].index.tolist() == [10]
+    _, page = report_of(study, tmp_path, representation.PATHS)
+    assert "MoCoSE ends at alignment 0.300 and uniformity −2.000." in page
+    assert "plain ends at alignment 0.300 and uniformity −1.000." in page
+    one = dataclasses.replace(study, trials=mixed[mixed["method"] == "mocose"])
+    assert representation.PATHS.build(StudyContext(one)) is None
+    bare = dataclasses.replace(study, curves=curves.assign(alignment=np.nan))
+    assert representation.PATHS.build(StudyContext(bare)) is None
