@@ -73,6 +73,7 @@ def read_run_table(
     settings: Sequence[str] = (),
     scale: Scale | None = None,
     direction: Direction | None = None,
+    margin: float | None = None,
     beyond_run: BeyondRun = BEYOND_RUN,
     name: str = "",
 ) -> Study:
@@ -92,10 +93,13 @@ def read_run_table(
             -> none where none was recorded: each run has its own then, and nothing is tested.
         settings: the columns that are settings, if other than those found.
         scale: "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
-            x 100; "own" for any other unit, such as perplexity. By default they are fractions if
-            all of them lie between -1 and 1.
-        direction: "minimize" where lower scores are better; they are negated, and so is the
-            metric's name: -val_loss. Required of a score that is a loss by its name.
+            x 100; "own" for any other unit, such as perplexity. By default it follows from the
+            score's name: a correlation or a share, such as an accuracy, is a fraction if all values
+            lie between -1 and 1, any other score has a unit of its own.
+        direction: "minimize" where lower scores are better; in the frames they are negated, and so
+            is the metric's name: -val_loss. Required of a score that is a loss by its name.
+        margin: the difference that counts as none, in points or the score's own unit, of which it
+            is required; by default 0.5 points.
         beyond_run: "keep" for a verdict that compares levels of MTD beyond the run too: of which
             more than 10 % of the initial weights remain, or whose K/N exceeds half of the steps. A
             table that has no column steps tells of none.
@@ -103,7 +107,7 @@ def read_run_table(
     """
     source = Path(table) if isinstance(table, str) else table
     with naming(source):
-        reading = Reading(score, columns or {}, settings, scale, direction, beyond_run)
+        reading = Reading(score, columns or {}, settings, scale, direction, margin, beyond_run)
         return Study.of(build_study(read_cells(source), source, reading, name))
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import Scale
+from mtdlab.analysis.data.metric import is_loss, is_negated, is_share
 
 MAX_ROWS = 20_000
 MAX_COLUMNS = 500
@@ -28,7 +29,7 @@ _MAX_SHOWN = 60
 _NESTED = frozenset({"config", "summary", "metrics"})
 """Columns of which trackers write all values of a run into one cell."""
 _OPTIONS = {
-    r"--(score|scale|direction) (\w+)": r"\1=\2",
+    r"--(score|scale|direction|margin) (\w+)": r"\1=\2",
     r"--column (\w+)=COLUMN": r'columns={"\1": COLUMN}',
     r"--column (\w+)=(\w+)": r'columns={"\1": "\2"}',
     r"--setting COLUMN": "settings=[COLUMN, ...]",
@@ -313,19 +314,33 @@ def folder_name(path: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:80] or "table"
 
 
-def choose_scale(scores: pd.Series, stated: Scale | None) -> tuple[float, str]:
-    """The factor that converts scores to x 100, and its reason, as a sentence.
+def choose_scale(score: str, values: pd.Series, stated: Scale | None) -> Scale:
+    """How the values of a score are read; unless stated by its name, and by the values.
 
-    Unless stated, scores are fractions if all of them lie between -1 and 1.
+    Correlations and shares are fractions if all values lie between -1 and 1. Raises TableError
+    where all values of another score do: they may be fractions, or have a unit of their own.
     """
-    if stated == "percent":
-        return 1.0, "Scores are x 100, as stated by --scale."
-    if stated == "own":
-        return 1.0, "Scores have the metric's own unit, as stated by --scale."
-    if stated == "fraction":
-        return 100.0, "Scores were multiplied by 100: they are fractions, as stated by --scale."
-    small, count = int((scores.abs() <= 1).sum()), scores.count()
-    if small and small == count:
-        return 100.0, "Scores were multiplied by 100: all of them lie between -1 and 1."
-    between = f"not all of them ({small} of {count}) lie between -1 and 1"
-    return 1.0, f"Scores are assumed to be x 100: {between}."
+    small, count = int((values.abs() <= 1).sum()), values.count()
+    if stated:
+        return stated
+    if is_share(score):
+        return "fraction" if small and small == count else "percent"
+    if small and small == count and not (is_loss(score) or is_negated(score)):
+        raise TableError(
+            f"all values of {score!r} lie between -1 and 1: state --scale fraction, by which they "
+            "are multiplied by 100, or --scale own for a unit of their own"
+        )
+    return "own"
+
+
+def describe_scale(scale: Scale, *, is_stated: bool) -> str:
+    """A sentence on how scores are read."""
+    stated = ", as stated by --scale"
+    if scale == "own":
+        return f"Scores have a unit of their own{stated if is_stated else ', by their name'}."
+    if scale == "percent" and not is_stated:
+        return "Scores are assumed to be x 100: not all of them lie between -1 and 1."
+    if scale == "percent":
+        return f"Scores are x 100{stated}."
+    why = f"they are fractions{stated}" if is_stated else "all of them lie between -1 and 1"
+    return f"Scores were multiplied by 100: {why}."

@@ -21,7 +21,8 @@ from mtdlab.analysis.data.cells import (
 )
 from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TAKEN_NAMES, TRIAL_COLUMNS
-from mtdlab.analysis.data.tasks import TASK_COLUMNS, is_loss
+from mtdlab.analysis.data.metric import is_loss
+from mtdlab.analysis.data.tasks import TASK_COLUMNS
 from mtdlab.analysis.measures.trace import NOTATION, PARTS
 
 STATE_NAMES = ("state", "status")

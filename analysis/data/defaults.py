@@ -59,6 +59,8 @@ def cache_folder() -> Path:
 
 
 Scale = Literal["fraction", "percent", "own"]
+FACTORS: Mapping[Scale, float] = {"fraction": 100.0, "percent": 1.0, "own": 1.0}
+"""What scores that are read so are multiplied by."""
 Direction = Literal["maximize", "minimize"]
 """Whether higher or lower scores are better, in Optuna's words."""
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".json")
@@ -77,4 +79,5 @@ class Reading:
     settings: Sequence[str] = ()
     scale: Scale | None = None
     direction: Direction | None = None
+    margin: float | None = None
     beyond_run: BeyondRun = BEYOND_RUN

@@ -14,6 +14,7 @@ from mtdlab.analysis.data import defaults
 from mtdlab.analysis.data.environment import Environment, join_sentences
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.questions import Declared
 
 SettingValue = float | str | bool | None
@@ -206,6 +207,7 @@ class StudyFrames:
         model: where the best trial's model was last saved: trial (its number), host (name of the
             machine) and folder there; empty where it is not recorded.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
+        stated_margin: the margin of a study that recorded no plan.
         references: `REFERENCE_COLUMNS`, the metric x 100 of each encoder before training in each
             reading: a pooling, `cls`, then `, whitened` or `, flow`, or `tasks.WORD_OVERLAP`, in
             which no encoder takes part. Empty where none was scored.
@@ -238,6 +240,7 @@ class StudyFrames:
     plans: tuple[Plan, ...] = ()
     model: Mapping[str, Any] = field(default_factory=dict)
     beyond_run: defaults.BeyondRun = defaults.BEYOND_RUN
+    stated_margin: float = defaults.MARGIN
     references: pd.DataFrame = field(default_factory=lambda: empty(REFERENCE_COLUMNS))
     load_items: Callable[[], ItemScores | None] | None = None
     baseline: Baseline | None = None
@@ -258,8 +261,13 @@ class StudyFrames:
 
     @property
     def margin(self) -> float:
-        """The margin of the verdict: a difference of fewer points (score x 100) counts as none."""
-        return float(self.plans[-1].values["margin"]) if self.plans else defaults.MARGIN
+        """The margin of the verdict, in the unit of the score: a smaller difference is none."""
+        return float(self.plans[-1].values["margin"]) if self.plans else self.stated_margin
+
+    @property
+    def score_format(self) -> ScoreFormat:
+        """How scores and their differences are written."""
+        return ScoreFormat(self.metric, self.margin)
 
     @property
     def alpha(self) -> float:

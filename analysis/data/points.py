@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.data.runs import format_mtd, levels_of
 from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
 
@@ -17,7 +18,7 @@ _NAMES = {
     "l1": "L1 distance",
     "l2": "L2 distance",
 }
-_DECIMALS = {"score": 2, "half_life": 1}
+_DECIMALS = {"half_life": 1}
 _MOST_VALUES = 4
 MOST_MARKED = 6
 """The most groups that have a colour and a marker each; more have a scale of colours."""
@@ -31,7 +32,9 @@ def format_component(value: float) -> str:
     return f"{value:,.0f}" if whole else f"{value:.4g}"
 
 
-def describe_runs(runs: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
+def describe_runs(
+    runs: pd.DataFrame, *, value: str = "score", write: ScoreFormat = POINTS
+) -> pd.DataFrame:
     """A line of text and a trial for each run: text, trial, with the index of `runs`.
 
     A run has number, `value`, and what is known of mtd, ema_decay, queue_size, batch_size, score,
@@ -39,7 +42,8 @@ def describe_runs(runs: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
     """
     texts = []
     for row in runs.to_dict("records"):
-        values = [_format_value(name, row[name]) for name in {value: 0, "score": 0} if name in row]
+        names = (name for name in {value: 0, "score": 0} if name in row)
+        values = [_format_value(name, row[name], write) for name in names]
         parts = [_format_component(name, [row[name]]) for name in MTD_COLUMNS if name in row]
         seed = [f"seed {row['seed']:.0f}"] if "seed" in row else []
         shown = ", ".join(part for part in (*values, *parts, *seed) if part)
@@ -47,8 +51,9 @@ def describe_runs(runs: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
     return pd.DataFrame({"text": texts, "trial": runs["number"].astype("int64")}, index=runs.index)
 
 
-def _format_value(name: str, value: float) -> str:
+def _format_value(name: str, value: float, write: ScoreFormat) -> str:
     shown = f"{value:.{_DECIMALS.get(name, 3)}f}" if math.isfinite(value) else "unknown"
+    shown = write.score(value) if name == "score" and math.isfinite(value) else shown
     return f"{_NAMES.get(name, name)} {shown}"
 
 
@@ -63,7 +68,12 @@ def _format_component(name: str, values: Sequence[float]) -> str:
 
 
 def describe_means(
-    means: pd.DataFrame, runs: pd.DataFrame, *, by: Sequence[str] = ("mtd",), value: str = "score"
+    means: pd.DataFrame,
+    runs: pd.DataFrame,
+    *,
+    by: Sequence[str] = ("mtd",),
+    value: str = "score",
+    write: ScoreFormat = POINTS,
 ) -> pd.DataFrame:
     """A line of text and a trial for each mean: text, trial, with the index of `means`.
 
@@ -79,19 +89,22 @@ def describe_means(
     for key, mean in zip(keys, means.to_dict("records"), strict=True):
         group = groups[key]
         best = int(np.nanargmax(group[ranking].to_numpy(dtype=np.float64)))
-        rows.append((_describe_mean(mean, group, value), int(group["number"].iloc[best])))
+        rows.append((_describe_mean(mean, group, value, write), int(group["number"].iloc[best])))
     return pd.DataFrame(rows, columns=["text", "trial"], index=means.index)
 
 
-def _describe_mean(mean: Row, runs: pd.DataFrame, value: str) -> str:
+def _describe_mean(mean: Row, runs: pd.DataFrame, value: str, write: ScoreFormat) -> str:
     interval, decimals = "", _DECIMALS.get(value, 3)
     if math.isfinite(mean["low"]):
-        interval = f" (95 % CI {mean['low']:.{decimals}f} to {mean['high']:.{decimals}f})"
+        bounds = f"{mean['low']:.{decimals}f} to {mean['high']:.{decimals}f}"
+        if value == "score":
+            bounds = write.interval(mean["low"], mean["high"])
+        interval = f" (95 % CI {bounds})"
     components = [
         _format_component(name, runs[name].astype("float64").tolist())
         for name in MTD_COLUMNS
         if name in runs
     ]
-    parts = [f"{_format_value(value, mean['mean'])}{interval}", *components]
+    parts = [f"{_format_value(value, mean['mean'], write)}{interval}", *components]
     seeds = format_count(int(mean["seeds"]), "seed")
     return f"Mean of {seeds}: {', '.join(part for part in parts if part)}"

@@ -13,6 +13,7 @@ from mtdlab.analysis.data.cells import (
     Obstacles,
     TableError,
     choose_scale,
+    describe_scale,
     folder_name,
     is_missing_cell,
     read_numbers,
@@ -27,7 +28,7 @@ from mtdlab.analysis.data.columns import (
     RunTable,
     find_columns,
 )
-from mtdlab.analysis.data.defaults import BEYOND_RUN, Direction, Reading
+from mtdlab.analysis.data.defaults import BEYOND_RUN, FACTORS, MARGIN, Reading, Scale
 from mtdlab.analysis.data.frames import (
     NO_SEEDS,
     TAKEN_NAMES,
@@ -36,8 +37,9 @@ from mtdlab.analysis.data.frames import (
     StudyFrames,
 )
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.analysis.data.metric import is_loss, is_negated, negated
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs
-from mtdlab.analysis.data.tasks import TASK_COLUMNS, is_loss, negated
+from mtdlab.analysis.data.tasks import TASK_COLUMNS
 from mtdlab.analysis.measures.trace import COMPONENTS, NOTATION, PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]
@@ -56,8 +58,8 @@ _BOUNDS: Mapping[str, Bounds] = {
     "mean_cosine": Bounds("it must be from -1 to 1", -1.000001, 1.000001),
 }
 _SCORE = Bounds(
-    "a score must be from -100 to 100 (x 100), or from -1 to 1; one of another unit, such as "
-    "perplexity or milliseconds, is read with --scale own",
+    "a score must be from -100 to 100 (x 100), or from -1 to 1; one of another unit is read with "
+    "--scale own",
     -100,
     100,
 )
@@ -78,17 +80,17 @@ _STATES = {
 
 
 def read_trials(
-    table: RunTable, reading: Reading, direction: Direction, obstacles: Obstacles
-) -> tuple[pd.DataFrame, str]:
-    """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence.
+    table: RunTable, reading: Reading, metric: str, obstacles: Obstacles
+) -> tuple[pd.DataFrame, Scale]:
+    """The frame of trials (`TRIAL_COLUMNS` first), and how scores were read.
 
-    Scores of which lower is better have the opposite sign. Where no seed was recorded, each run has
-    its own. Raises TableError for the obstacles, and for what is wrong with the cells.
+    Scores of which lower is better have the opposite sign, and so has the name `metric`. Where no
+    seed was recorded, each run has its own. Raises TableError for the obstacles, and for what is
+    wrong with the cells.
     """
     cells, named = table.cells, table.named
-    bound = {"fraction": _FRACTION, "own": FINITE}.get(reading.scale or "", _SCORE)
     columns = {"number": _number_runs(cells), "seed": pd.Series(range(len(cells)), dtype="float64")}
-    for name, limits in {**_BOUNDS, **dict.fromkeys(_SCORES, bound)}.items():
+    for name, limits in {**_BOUNDS, **dict.fromkeys(_SCORES, FINITE)}.items():
         with obstacles.gather():
             columns |= table.numbers({name: limits}, infinite=name in _SCORES)
     with obstacles.gather():
@@ -101,12 +103,18 @@ def read_trials(
         again = cells["run_id"].duplicated() & ~is_missing_cell(cells["run_id"])
         with obstacles.gather():
             refuse_first(again, cells, ["run_id"], "a run has one row; keep its last one")
-    obstacles.refuse()
     # what a run that failed has as a score is its last one, or a placeholder such as 0
-    columns["score"] = columns["score"].mask(columns["state"] == "FAIL")
-    factor, rule = choose_scale(columns["score"], reading.scale)
-    columns |= {name: columns[name] * factor for name in _SCORES if name in columns}
-    if direction == "minimize":
+    scores = scores.mask(columns.get("state", scores) == "FAIL")
+    scale: Scale = "percent"
+    if "score" in named:
+        with obstacles.gather():
+            scale = _find_scale(table, reading, metric, scores)
+    obstacles.refuse()
+    columns["score"] = scores
+    bounds = {"fraction": _FRACTION, "percent": _SCORE}.get(scale, FINITE)
+    table.numbers(dict.fromkeys(_SCORES, bounds), infinite=True)
+    columns |= {name: columns[name] * FACTORS[scale] for name in _SCORES if name in columns}
+    if is_negated(metric):
         columns |= {name: -columns[name] for name in _METRIC if name in columns}
     columns |= {name: cells[named[name]] for name in (*_TEXTS, EVALUATOR) if name in named}
     # a setting that a method does not have is missing, any other without a value has the value none
@@ -115,7 +123,21 @@ def read_trials(
     for name, column in table.settings.items():
         values = with_points(cells[column]) if has_commas else cells[column]
         columns[name] = _read_setting(values, none)
-    return _complete(pd.DataFrame(columns, index=cells.index), table), rule
+    return _complete(pd.DataFrame(columns, index=cells.index), table), scale
+
+
+def _find_scale(table: RunTable, reading: Reading, metric: str, scores: pd.Series) -> Scale:
+    """How scores are read; TableError where a unit of their own has no margin."""
+    if reading.margin is not None and not 0 <= reading.margin < np.inf:
+        raise TableError(f"margin is {reading.margin}; it must be a number of at least 0")
+    scale = choose_scale(metric, scores, reading.scale)
+    if scale == "own" and reading.margin is None:
+        raise TableError(
+            f"{table.metric!r} has a unit of its own: state --margin NUMBER, the difference that "
+            "counts as none in this unit; a correlation or a share is read with --scale fraction "
+            "or --scale percent"
+        )
+    return scale
 
 
 def _given_numbers(cells: pd.DataFrame) -> pd.Series:
@@ -217,12 +239,12 @@ def build_study(
     cells: pd.DataFrame, source: Path | pd.DataFrame, reading: Reading, name: str = ""
 ) -> StudyFrames:
     """The study of a table of runs; see `mtdlab.analysis.read_run_table`."""
-    obstacles = Obstacles()
+    obstacles, metric = Obstacles(), ""
     table = find_columns(cells, reading, obstacles)
-    direction: Direction = "maximize"
     with obstacles.gather():
-        direction = _find_direction(table, reading)
-    trials, rule = read_trials(table, reading, direction, obstacles)
+        metric = _find_metric(table, reading)
+    trials, scale = read_trials(table, reading, metric or table.metric, obstacles)
+    rule = describe_scale(scale, is_stated=reading.scale is not None)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
     rows = trials.drop_duplicates([*names, "mtd"])
     # runs of equal settings differ in their MTD: the table does not have all its parts
@@ -234,16 +256,17 @@ def build_study(
     path = source if isinstance(source, Path) else None
     return StudyFrames(
         name=name or (folder_name(path) if path else "runs"),
-        metric=table.metric if direction == "maximize" else negated(table.metric),
+        metric=metric,
         planned=len(trials),
         trials=trials.drop(columns=tasks),
         scores=scores.astype({"task": "str", "score": "float64"}),
         sampler="not recorded",
-        table=_describe(table, source, (direction, rule), trials, names),
+        table=_describe(table, source, metric, rule, trials, names),
         environment=pd.DataFrame({"number": trials["number"], **environment}),
         settings={name: RecordedSetting(name, *NOTATION.get(name, ())) for name in names},
         invocation=_invocation(path, reading) if path else NO_INVOCATION,
         beyond_run=reading.beyond_run,
+        stated_margin=MARGIN if reading.margin is None else reading.margin,
         description=f"Runs read from {path.name if path else 'a DataFrame'}, not made by "
         f"mtdlab. {rule}",
     )
@@ -263,14 +286,14 @@ def check_evaluators(runs: pd.DataFrame) -> None:
         )
 
 
-def _find_direction(table: RunTable, reading: Reading) -> Direction:
-    """The direction that was stated, or maximize; TableError for a loss without one."""
+def _find_metric(table: RunTable, reading: Reading) -> str:
+    """The score as it is compared; TableError for a loss of which no direction is stated."""
     if reading.direction is None and "score" in table.named and is_loss(table.metric):
         raise TableError(
             f"column {table.named['score']!r}: lower is better of a score with this name; state "
             "--direction minimize, or --direction maximize if higher is better here"
         )
-    return reading.direction or "maximize"
+    return negated(table.metric) if reading.direction == "minimize" else table.metric
 
 
 def _invocation(path: Path, reading: Reading) -> Invocation:
@@ -281,6 +304,7 @@ def _invocation(path: Path, reading: Reading) -> Invocation:
         "setting": tuple(reading.settings),
         "scale": (reading.scale,) if reading.scale else (),
         "direction": (reading.direction,) if reading.direction else (),
+        "margin": () if reading.margin is None else (f"{reading.margin:g}",),
         "beyond-run": () if reading.beyond_run == BEYOND_RUN else (reading.beyond_run,),
     }
     return Invocation("report", options={name: value for name, value in options.items() if value})
@@ -307,7 +331,8 @@ def _describe_setting(name: str, column: str) -> str:
 def _describe(
     table: RunTable,
     source: Path | pd.DataFrame,
-    rules: tuple[Direction, str],
+    metric: str,
+    rule: str,
     trials: pd.DataFrame,
     names: Sequence[str],
 ) -> dict[str, str]:
@@ -322,10 +347,7 @@ def _describe(
             distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"
     states = ", ".join(f"{n:,} {name}" for name, n in trials["state"].value_counts().items())
     given, score = _given_numbers(table.cells), table.named["score"]
-    direction, rule = rules
-    better = "higher is better"
-    if direction == "minimize":
-        better = f"lower is better; scores are shown as {negated(table.metric)}, negated"
+    better = "lower is better" if is_negated(metric) else "higher is better"
     is_numbered = len(given) > 0 and given.eq(trials["number"]).all()
     others = [name for name in table.others if not (is_numbered and name == "number")]
     facts = {

@@ -38,7 +38,7 @@ _KEY = b"mtdlab"
 _FORMAT = 2
 _FIELDS = (
     *("name", "metric", "planned", "sampler", "study_file", "table"),
-    *("methods", "description", "select_by", "model", "beyond_run"),
+    *("methods", "description", "select_by", "model", "beyond_run", "stated_margin"),
 )
 
 

@@ -13,6 +13,8 @@ DEV = "sts_dev"
 """The score on the dev pairs."""
 TASK_COLUMNS = (*TASKS, DEV)
 """The columns of scores that a table of runs may have."""
+POINTS = "points"
+"""The unit of scores x 100."""
 LAST = "last"
 """The value of `select_on` with which nothing is selected: the last step's weights are scored."""
 
@@ -26,28 +28,11 @@ _OWN = {
 }
 """The units of scores on other tasks, by the kind that their name begins with."""
 _RHO, _ACCURACY = "Spearman ρ × 100", "accuracy × 100"
-_AVERAGES = {
+AVERAGES = {
     "sts_average": f"{_RHO} (mean of {len(STS)} STS tasks)",
     "transfer_average": f"{_ACCURACY} (mean of {len(TRANSFER)} transfer tasks)",
 }
 _STS_B = re.compile(r"sts[-_ ]?b", re.IGNORECASE)
-_LOSS = re.compile(
-    r"(^|[^a-z])((log_?)?loss|(cross_)?entropy|((squared|absolute)_)?error|(error|err)_rate|[wce]er"
-    r"|perplexity|ppl|nll|r?mse|rmsle|s?mape|mae|bp[bcdw]|bits_per_[a-z]+|(simple_)?regret"
-    r"|brier(_score)?|fid)$"
-)
-_NEGATED = re.compile(r"(^|[^a-z])(neg|negative|negated|minus|inverse|inv)([^a-z]|$)|^-")
-
-
-def is_loss(score: str) -> bool:
-    """Whether a score is by its name one of which lower is better, and that is not negated."""
-    name = score.lower()
-    return _LOSS.search(name) is not None and _NEGATED.search(name) is None
-
-
-def negated(score: str) -> str:
-    """The name of a score with the opposite sign, by which it is known where lower is better."""
-    return score.removeprefix("-") if score.startswith("-") else f"-{score}"
 
 
 def is_own(score: str) -> bool:
@@ -55,13 +40,16 @@ def is_own(score: str) -> bool:
     return score.partition(":")[0] in _OWN and ":" in score
 
 
-def label_score(metric: str, evaluation: str = "") -> str:
-    """The unit of a metric x 100 with what it is measured on, for the axis of a figure.
+def label_score(metric: str, evaluation: str = "", unit: str = POINTS) -> str:
+    """The unit of a metric with what it is measured on, for the axis of a figure.
 
-    `evaluation` is the data set of the graded pairs; empty where it is not known.
+    `evaluation` is the data set of the graded pairs; empty where it is not known. Another `unit`
+    than points is that of a score of the user's own.
     """
-    if metric in _AVERAGES:
-        return _AVERAGES[metric]
+    if unit != POINTS:
+        return f"{metric} ({unit})"
+    if metric in AVERAGES:
+        return AVERAGES[metric]
     if split := {"sts_dev": "dev", "sts_test": "test"}.get(metric):
         pairs = f"{split} pairs"
         if evaluation == BUILT_IN:
@@ -74,4 +62,4 @@ def label_score(metric: str, evaluation: str = "") -> str:
         return _OWN[kind].format(name)
     if metric in TRANSFER:
         return f"{_ACCURACY} ({metric})"
-    return f"{_RHO} ({metric})" if metric in (*STS, "builtin") else f"{metric} (points)"
+    return f"{_RHO} ({metric})" if metric in (*STS, "builtin") else f"{metric} ({unit})"

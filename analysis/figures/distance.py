@@ -127,7 +127,7 @@ def draw_mtd_curve(
     """
     draw_runs(runs, ax, value=value)
     if not is_heavy(len(curve)):
-        curve = curve.join(describe_means(curve, runs, value=value))
+        curve = curve.join(describe_means(curve, runs, value=value, write=style.score_format()))
     draw_curve(curve, ax)
     marked = curve[curve["mtd"].isin(beyond)]
     if len(marked):
@@ -147,7 +147,8 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
     for place, (label, runs) in enumerate(methods.items()):
         mean = pd.DataFrame({"method": [label], "mean": runs["score"].mean()})
         mean = mean.assign(mtd=np.nan, low=np.nan, high=np.nan, seeds=runs["seed"].nunique())
-        labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
+        named = runs.assign(method=label, mtd=np.nan)
+        labels = describe_means(mean, named, by=["method"], write=style.score_format())
         mean = mean.join(labels.assign(text=f"{label}. " + labels["text"]))
         # the curve has the first mark
         mark, line = style.mark_of(place + 1), style.line_of(place)
@@ -196,7 +197,7 @@ def draw_baseline(name: str, score: Estimate, ax: Axes) -> None:
     text |= {"ha": "right", "va": "bottom", "color": style.OTHER}
     # a longer one would leave the axes; the page names it beside the figure
     named = f", {style.printable(name)}" if len(name) <= _MOST_NAME else ""
-    label = f"baseline{named}: {score.mean:.2f}"
+    label = f"baseline{named}: {style.score_format().score(score.mean)}"
     ax.annotate(label, (0.99, score.mean), xycoords=ax.get_yaxis_transform(), **text)
 
 
@@ -210,9 +211,10 @@ def draw_references(scores: Mapping[str, float], ax: Axes, *, across: bool = Fal
     most = _MOST_STRETCH * (high - low)
     for place, (name, score) in enumerate(scores.items()):
         low, high = ax.get_xlim() if across else ax.get_ylim()
-        label, style_of = f"{style.printable(name)} {score:.2f}", (0, (1, 1 + place))
+        written, style_of = style.score_format(), (0, (1, 1 + place))
+        label = f"{style.printable(name)} {written.score(score)}"
         if max(high, score) - min(low, score) > most:
-            side = "below" if score < low else "above"
+            side = written.say("below" if score < low else "above")
             ax.plot([], [], " ", label=f"{label}, {side} the axis")
             continue
         line: dict[str, Any] = {"color": style.INK, "linestyle": style_of, "linewidth": 1.3}
@@ -268,7 +270,7 @@ def draw_paired_curve(
         style.keep_span(ax)
     else:
         ax.set_ylim(limits)
-    ax.set_ylabel("difference from the\nmean over levels")
+    style.label_deviation(ax, "difference from the\nmean over levels")
     if explained:
         style.add_legend(ax)
 
@@ -307,7 +309,7 @@ def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> N
     draw_curve(deviations.join(published["mtd"]), ax, label="paper", mark=style.PAPER)
     style.label_mtd_axis(ax, pd.concat([curve["mtd"], published["mtd"]]))
     style.keep_span(ax)
-    ax.set_ylabel("deviation from the mean\nover its levels, points")
+    style.label_deviation(ax, "deviation from the mean\nover its levels")
     style.add_legend(ax)
 
 

@@ -48,7 +48,8 @@ def draw_line(
     interval: dict[str, Any] = {"color": style.ACCENT, "linewidth": 2, "label": style.BAND}
     ax.vlines(places, table["low"], table["high"], **interval)
     ax.plot(places, table["mean"], "o-", color=style.ACCENT, label="mean over seeds")
-    add_spots(ax, places, table["mean"], describe_means(table, runs, by=["place"]))
+    stated = describe_means(table, runs, by=["place"], write=style.score_format())
+    add_spots(ax, places, table["mean"], stated)
     keep_points_in_view(table, runs["score"], ax)
     _name_places(ax, places, names, label)
     style.label_score(ax, name)
@@ -95,8 +96,9 @@ def _name_rows(ax: Axes, names: Sequence[str], label: str, name: str) -> None:
     ax.set_yticks(range(len(names)), texts, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     low, high = ax.get_xlim()
-    if high - low < style.LEAST_SPAN:
-        ax.set_xlim((low + high - style.LEAST_SPAN) / 2, (low + high + style.LEAST_SPAN) / 2)
+    if high - low < (span := style.least_span()):
+        ax.set_xlim((low + high - span) / 2, (low + high + span) / 2)
+    style.show_as_read(ax.xaxis)
     ax.set_xlabel(name, parse_math=False)
     ax.set_ylabel(label)
 
@@ -120,7 +122,9 @@ def draw_grid(
 
     grid = table.pivot(index=by[0], columns=by[1], values=value)
     cells = grid.to_numpy(dtype=np.float64)
-    high = np.nanmax(cells)
+    high, written = np.nanmax(cells), style.score_format()
+    texts = np.vectorize(written.as_read)(cells)
+    texts = np.vectorize(written.as_read)(cells)
     wide = style.axes_size(ax)[0] / grid.shape[1] > _LEGIBLE
     seaborn.heatmap(
         grid,
@@ -128,8 +132,8 @@ def draw_grid(
         cmap=seaborn.light_palette(_CELL, as_cmap=True),
         vmin=max(np.nanmin(cells), high - _SPAN),
         vmax=high,
-        annot=bool(wide and grid.shape[1] <= _MOST_NAMES),
-        fmt=".2f",
+        annot=texts if wide and grid.shape[1] <= _MOST_NAMES else False,
+        fmt=f".{written.decimals}f",
         linewidths=1,
         cbar=False,
         xticklabels=[f"{size:g}" for size in grid.columns],
@@ -171,6 +175,6 @@ def draw_seeds(
     ax.set_xticks(range(len(outer)), [f"{value:g}" for value in outer])
     ax.set_xlim(-0.5, len(outer) - 0.5)
     ax.set_xlabel(labels[1])
-    ax.set_ylabel("deviation from the\nmean of the seed")
     style.keep_span(ax)
+    style.label_deviation(ax, "deviation from the\nmean of the seed")
     style.add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean")

@@ -82,7 +82,7 @@ def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) 
     ax.set_xticks(range(len(values)), texts, parse_math=False)
     ax.set_xlim(-0.5, len(values) - 0.5)
     ax.set_xlabel(style.printable(first), parse_math=False)
-    ax.set_ylabel("deviation from the seed's mean (points)")
+    style.label_deviation(ax, "deviation from the seed's mean")
     style.add_legend(ax)
 
 
@@ -137,7 +137,7 @@ def draw_parallel(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], na
     """
     scores = table["mean"].to_numpy(dtype=np.float64)
     low, high = float(scores.min()), float(scores.max())
-    margin = max(style.LEAST_SPAN - (high - low), 0.0) / 2
+    margin = max(style.least_span() - (high - low), 0.0) / 2
     norm = Normalize(low - margin, high + margin)
     order, right = np.argsort(scores), np.asarray(norm(scores), dtype=np.float64)
     placed = [_place(table[setting]) for setting in names]
@@ -199,5 +199,7 @@ def _finish(ax: Axes, norm: Normalize, names: list[str], name: str) -> None:
     low, high = float(norm.vmin or 0), float(norm.vmax or 0)
     ticks = np.asarray(MaxNLocator(nbins=5).tick_values(low, high))
     ticks = ticks[(ticks >= low) & (ticks <= high)]
-    ax.set_yticks(np.asarray(norm(ticks)), [f"{tick:g}" for tick in ticks])
+    ax.set_yticks(
+        np.asarray(norm(ticks)), [f"{style.score_format().as_read(tick):g}" for tick in ticks]
+    )
     ax.set_ylabel(name.replace(" (", "\n(", 1), color=style.INK, parse_math=False)

@@ -12,6 +12,7 @@ from matplotlib.transforms import Transform
 from numpy.typing import ArrayLike
 
 from mtdlab.analysis.data.points import describe_runs
+from mtdlab.analysis.figures.style import score_format
 
 _MOST = 400
 _RADIUS = 6
@@ -50,7 +51,7 @@ def add_run_spots(
 ) -> None:
     """Make the points of runs state `describe_runs`, unless they are too many."""
     if not is_heavy(len(runs)):
-        add_spots(ax, x, y, runs.join(describe_runs(runs, value=value)))
+        add_spots(ax, x, y, runs.join(describe_runs(runs, value=value, write=score_format())))
 
 
 def is_heavy(points: int) -> bool:

@@ -4,8 +4,9 @@ Logarithms for MTD, at least one point for scores, plain numbers.
 """
 
 import math
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import matplotlib
@@ -13,14 +14,16 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.gridspec import GridSpec
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import NullLocator, ScalarFormatter
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.data.points import MOST_MARKED
 from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
 
@@ -53,8 +56,49 @@ _LABELS = 66
 _BESIDE = 36
 
 
-def figure_style(name: str) -> AbstractContextManager[None]:
-    """The settings under which a figure called `name` is made and written."""
+_SCORES: ContextVar[ScoreFormat] = ContextVar("scores", default=POINTS)
+
+
+@contextmanager
+def figure_style(name: str, scores: ScoreFormat = POINTS) -> Iterator[None]:
+    """The settings under which a figure called `name` is made and written, and its scores."""
+    before = _SCORES.set(scores)
+    try:
+        with _settings(name):
+            yield
+    finally:
+        _SCORES.reset(before)
+
+
+def score_format() -> ScoreFormat:
+    """How the scores of the figure that is made are written."""
+    return _SCORES.get()
+
+
+class AsRead(ScalarFormatter):
+    """The numbers of an axis of scores that were negated: as they were read."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return super().__call__(0 - x, pos)
+
+
+def show_as_read(axis: Axis) -> None:
+    """Number an axis of scores, or of their differences, as they were read."""
+    if score_format().is_turned:
+        axis.set_major_formatter(AsRead())
+
+
+def turn_axes(ax: Axes) -> None:
+    """Let an axis of scores rise to the top and to the right, also where lower ones are better.
+
+    Call it last: what is drawn counts on limits in rising order.
+    """
+    for axis in (ax.xaxis, ax.yaxis):
+        if isinstance(axis.get_major_formatter(), AsRead):
+            axis.set_inverted(True)
+
+
+def _settings(name: str) -> AbstractContextManager[None]:
     return matplotlib.rc_context(
         {
             **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "axes.titlecolor"), INK),
@@ -146,8 +190,8 @@ def printable(name: str) -> str:
 
 
 MTD_LABEL = "maximum traceable distance, MTD (steps)"
-LEAST_SPAN = 1.0
-"""The smallest range of an axis of scores, in points."""
+_LEAST_SPAN = 1.0
+"""The smallest range of an axis of scores in points; of others it is twice the margin."""
 
 _TICK_LETTER = 6.0
 _GAP = 1.5
@@ -182,12 +226,18 @@ def mtd_ticks(low: float, high: float) -> list[float]:
     return sorted({round(low, 3), round(high, 3)})
 
 
+def least_span() -> float:
+    """The smallest range of an axis of scores."""
+    written = score_format()
+    return _LEAST_SPAN if written.unit else 2 * written.margin
+
+
 def keep_span(ax: Axes) -> None:
-    """Widen the vertical axis to `LEAST_SPAN`, so that noise does not look like an effect."""
+    """Widen the vertical axis to `least_span`, so that noise does not look like an effect."""
     low, high = ax.get_ylim()
-    if high - low < LEAST_SPAN:
+    if high - low < (span := least_span()):
         middle = (low + high) / 2
-        ax.set_ylim(middle - LEAST_SPAN / 2, middle + LEAST_SPAN / 2)
+        ax.set_ylim(middle - span / 2, middle + span / 2)
 
 
 def label_score(ax: Axes, name: str, *, is_score: bool = True) -> None:
@@ -200,6 +250,14 @@ def label_score(ax: Axes, name: str, *, is_score: bool = True) -> None:
         return
     ax.set_ylabel(name.replace(" (", "\n(", 1), parse_math=False)
     keep_span(ax)
+    show_as_read(ax.yaxis)
+
+
+def label_deviation(ax: Axes, name: str) -> None:
+    """Name a vertical axis of differences of scores, with their unit."""
+    unit = score_format().unit
+    ax.set_ylabel(f"{name}{unit and f', {unit}'}")
+    show_as_read(ax.yaxis)
 
 
 def add_top_axis(ax: Axes, places: Sequence[float], texts: Sequence[str], name: str) -> None:

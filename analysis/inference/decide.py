@@ -26,6 +26,7 @@ from pydantic.dataclasses import dataclass as checked
 from scipy import special
 
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.run_tables import check_evaluators
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import format_value
@@ -72,7 +73,8 @@ class Decision:
     """What is decided about a candidate.
 
     Attributes:
-        difference: candidate less baseline, in points. `low` has the error `level`, `high` alpha.
+        difference: candidate less baseline, as the scores were read. The bound on the worse side
+            has the error `level`, the other one alpha.
         level: alpha, or the part of it that this candidate of a session has.
         shared: the seeds that both have; left_out: those that one of them has; both empty where no
             seeds were recorded.
@@ -124,7 +126,7 @@ def decide(
         candidate, baseline: KEY=VALUE[,KEY=VALUE] of one configuration, its value in a column
             configuration, name, method or commit, or `baseline` for the study's own, which is the
             default of the baseline.
-        margin: in points (score x 100); by default the study's.
+        margin: in points (score x 100) or the score's own unit; by default the study's.
         session: the file that keeps looks and candidates. Without one, this is one look at one
             candidate, or the last of the looks that the study has recorded.
         failed_score: what a run counts that failed or was pruned, in points, such as the score of
@@ -140,10 +142,13 @@ def decide(
         )
     margin = float(study.margin if margin is None else margin)
     if not 0 <= margin < math.inf:
-        raise ValueError(f"the margin is {margin:g} points; it must be a number of at least 0")
+        raise ValueError(f"the margin is {margin:g}; it must be a number of at least 0")
+    write = study.score_format
+    if failed_score is not None:
+        failed_score = write.as_read(failed_score)
     *sides, names = _find_runs(study, candidate, baseline)
     ended = _count_ended(sides[0]), _count_ended(sides[1])
-    new, old = (_score_runs(runs, failed_score) for runs in sides)
+    new, old = (_score_runs(runs, failed_score, write) for runs in sides)
     first, second = (runs.groupby("seed")["score"].mean() for runs in (new, old))
     differences = (first - second).dropna()
     left_out = tuple(sorted({*first.index} ^ {*second.index})) if study.has_seeds else ()
@@ -156,7 +161,7 @@ def decide(
         return Decision(
             "more seeds",
             *names,
-            alone,
+            alone.as_read(write),
             margin,
             study.alpha,
             study.alpha,
@@ -190,7 +195,7 @@ def decide(
     return Decision(
         answer,
         *names,
-        difference,
+        difference.as_read(write),
         margin,
         study.alpha,
         looks.level,
@@ -271,7 +276,7 @@ def _count_ended(runs: pd.DataFrame) -> Ended:
     return Ended(seeds.nunique(), seeds[~scored].nunique())
 
 
-def _score_runs(runs: pd.DataFrame, failed_score: float | None) -> pd.DataFrame:
+def _score_runs(runs: pd.DataFrame, failed_score: float | None, write: ScoreFormat) -> pd.DataFrame:
     """The completed runs, with those of seeds that have none where a failed run has a score."""
     done = completed_runs(runs)
     if failed_score is None:
@@ -279,8 +284,8 @@ def _score_runs(runs: pd.DataFrame, failed_score: float | None) -> pd.DataFrame:
     failed = runs[runs["seed"].notna() & ~runs["seed"].isin(done["seed"])]
     if len(done) and failed_score > done["score"].min():
         raise ValueError(
-            f"a failed run cannot count {failed_score:g}, which is more than the lowest score of "
-            f"the runs that completed, {done['score'].min():.6g}"
+            f"a failed run cannot count {write.as_read(failed_score):g}, which is better than the "
+            f"worst score of the runs that completed, {write.as_read(done['score'].min()):.6g}"
         )
     return pd.concat([done, failed.assign(score=failed_score)])
 
@@ -390,9 +395,9 @@ class SessionComparison:
             now = added.pop(seed, math.nan)
             if not math.isclose(now, before, rel_tol=1e-9, abs_tol=1e-9):
                 raise ValueError(
-                    f"{self.candidate} less {self.baseline} was {before:.6g} points with seed "
-                    f"{seed} at an earlier look and is {now:.6g} now; scores that were looked at "
-                    "must stay as they were"
+                    f"{self.candidate} less {self.baseline} was {before:.6g} with seed {seed} at "
+                    f"an earlier look and is {now:.6g} now; scores that were looked at must stay "
+                    "as they were, and so must their unit: state --scale where it changed"
                 )
         self.seen += [added] if added else []
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.measures import Floats
 
 
@@ -24,6 +25,12 @@ class Estimate:
     mean: float
     low: float = math.nan
     high: float = math.nan
+
+    def as_read(self, write: ScoreFormat) -> "Estimate":
+        """A score or a difference with the sign of what was read."""
+        if not write.is_turned:
+            return self
+        return Estimate(0 - self.mean, 0 - self.high, 0 - self.low)
 
 
 UNKNOWN = Estimate(math.nan)

@@ -18,11 +18,12 @@ from mtdlab.analysis.data.cells import (
     Bounds,
     TableError,
     choose_scale,
+    describe_scale,
     folder_name,
     read_numbers,
     refuse_first,
 )
-from mtdlab.analysis.data.defaults import LEVEL, Scale
+from mtdlab.analysis.data.defaults import FACTORS, LEVEL, Scale
 from mtdlab.analysis.data.published import load_curve
 from mtdlab.analysis.inference.blocks import Fit, KnownErrors
 from mtdlab.analysis.inference.shapes import LEAST_FLAT, ShapeTests
@@ -93,8 +94,9 @@ def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None
     }
     for rule, wrong in checks.items():
         refuse_first(wrong, cells, _COLUMNS, rule)
-    factor, rule = choose_scale(frame["mean"], scale)
-    frame = frame.assign(**{name: frame[name] * factor for name in _COLUMNS[1:]})
+    found = choose_scale("score", frame["mean"], scale)
+    frame = frame.assign(**{name: frame[name] * FACTORS[found] for name in _COLUMNS[1:]})
+    rule = describe_scale(found, is_stated=scale is not None)
     source = f"Level means read from {path.name}. {rule}"
     return LevelMeans(folder_name(path), source, frame.sort_values("mtd", ignore_index=True))
 

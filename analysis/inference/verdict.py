@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from mtdlab.analysis.data.defaults import LEVEL, MARGIN
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
 from mtdlab.analysis.inference.pairing import LevelScores, merge_levels
@@ -100,7 +101,8 @@ class Judgement:
         items: evaluation items (graded pairs, queries) whose sampling error is counted: what holds
             is for items like these; 0: it is for these evaluation data.
         level, margin: confidence of tests and intervals, for a look that of this look alone;
-            differences below the margin (points) are treated as no difference.
+            differences below the margin (in the unit of the score) are treated as no difference.
+        metric: the score, as it is compared.
         over_looks: what holds over all looks; None for what is computed once.
         history: how much history differs between what is compared; None where that is not asked.
     """
@@ -112,8 +114,19 @@ class Judgement:
     items: int = 0
     level: float = LEVEL
     margin: float = MARGIN
+    metric: str = "sts_test"
     over_looks: OverLooks | None = None
     history: VariedHistory | None = None
+
+    @property
+    def score_format(self) -> ScoreFormat:
+        """How scores and their differences are written."""
+        return ScoreFormat(self.metric, self.margin)
+
+    @property
+    def label(self) -> str:
+        """What is decided, in a word on the score as it was read."""
+        return self.score_format.say(self.verdict)
 
     @property
     def kind(self) -> str:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import Judgement
 from mtdlab.analysis.questions.next_steps import NextStep
@@ -29,7 +30,7 @@ class QuestionOutcome(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference in points on which an answer rests, and what less what it is.
+    """The difference of scores on which an answer rests, and what less what it is.
 
     `over` is written after its interval.
     """
@@ -38,22 +39,24 @@ class Difference:
     level: float
     text: str
     over: str = ""
+    score_format: ScoreFormat = POINTS
 
     @property
     def value(self) -> str:
         """The difference with its sign."""
-        return f"{self.size.mean:+.2f}"
+        return self.score_format.difference(self.size.mean)
 
     @property
     def interval(self) -> str:
         """Its confidence interval as text; empty where there is none."""
-        return describe_interval(self.size, self.level, self.over)
+        return describe_interval(self.size, self.level, self.over, write=self.score_format)
 
     @property
     def sentence(self) -> str:
         """What less what, the difference and its interval."""
         interval = f" ({self.interval})" if self.interval else ""
-        return f"{self.text}: {self.value} points{interval}."
+        unit = self.score_format.unit
+        return f"{self.text}: {self.value}{unit and ' '}{unit}{interval}."
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class Answer:
 def list_numbers(judged: Judgement) -> Mapping[str, Any]:
     """What the numbers of all questions have, for JSON."""
     return {
-        "verdict": judged.verdict,
+        "verdict": judged.label,
         "sentence": judged.sentence,
         "p_value": judged.p_value,
         "p_over_looks": judged.over_looks and judged.over_looks.p_value,

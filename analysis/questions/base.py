@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.questions import Declared, PlannedQuestion
 from mtdlab.analysis.inference.power import Needed, PlannedDesign
 from mtdlab.analysis.inference.verdict import UNMEASURED, UNVARIED, Judgement
@@ -83,7 +84,9 @@ class Question(ABC):
 
     def hold(self, judged: Judged, runs: pd.DataFrame) -> Judged:
         """What was computed of runs, by what is known of the history of their keys."""
-        return hold(judged, measure_variation(self.results.study, runs, self.asked.names))
+        study = self.results.study
+        judged = replace(judged, metric=study.metric)
+        return hold(judged, measure_variation(study, runs, self.asked.names))
 
     @property
     @abstractmethod
@@ -98,7 +101,7 @@ class Question(ABC):
     @property
     def label(self) -> str:
         """What is decided, in a word."""
-        return self.judged.verdict
+        return self.judged.label
 
     @property
     def p_value(self) -> float:
@@ -179,4 +182,10 @@ class Question(ABC):
         scope = self.results.describe_scope(self.judged, is_paired=self.is_paired)
         given: dict[str, Any] = {"judged": self.judged, "outcome": self.outcome, "topic": self}
         given |= {"family": self.family, "scope": scope, "suggest": self.find_next_step}
-        return Answer(heading, certainty, **(given | rest))
+        answer = Answer(heading, certainty, **(given | rest))
+        return replace(answer, recommendation=self.write.say(answer.recommendation))
+
+    @property
+    def write(self) -> ScoreFormat:
+        """How scores and their differences are written."""
+        return self.results.study.score_format

@@ -66,10 +66,10 @@ class BestQuestion(Question):
     def sentence(self) -> str:
         metric = self.results.metric
         if self.is_of_methods:
-            return f"Which method has the highest {metric}?"
+            return f"Which method has the {self.write.say('highest')} {metric}?"
         if not free_settings(self.results.trials, self.results.study.compared):
             return f"Which {metric} does this configuration reach?"
-        return f"Which configuration has the highest {metric}?"
+        return f"Which configuration has the {self.write.say('highest')} {metric}?"
 
     @cached_property
     def is_of_methods(self) -> bool:
@@ -178,8 +178,8 @@ class BestQuestion(Question):
         answer = self._contest(number)
         if not self.is_of_methods:
             found = None if self.results.asks_differences else self.results.effects
-            certainty = join_sentences(answer.certainty, describe_effect(found) if found else "")
-            return replace(answer, certainty=certainty)
+            effect = describe_effect(found, self.write) if found else ""
+            return replace(answer, certainty=join_sentences(answer.certainty, effect))
         if not (budget := describe_budget(self.results.study)):
             return answer
         is_one = len(self.ranked) == len(self.table)
@@ -193,7 +193,7 @@ class BestQuestion(Question):
         seeds = format_count(runs["seed"].nunique(), "seed")
         trials = f"{format_count(len(runs), 'trial')}, {seeds}"
         return self.reply(
-            f"The mean score is {mean:.2f}",
+            f"The mean score is {self.write.score(mean)}",
             f"{trials}; one configuration, so nothing is compared.",
             topic=None,
             family="",
@@ -205,7 +205,7 @@ class BestQuestion(Question):
         others, names = ranked.iloc[1:], ranked[NAME].tolist()
         tested = np.isfinite(others["difference_low"].to_numpy())
         if not tested.any():
-            text = f"{names[0]} {describe_highest(ranked)}; no difference is tested"
+            text = f"{names[0]} {self._describe_highest()}; no difference is tested"
             why = "It shares fewer than two seeds with any other one."
             run = "Run all with the same 3 or more."
             return self.reply(text, f"{why} {run}", number=number)
@@ -214,13 +214,17 @@ class BestQuestion(Question):
         at = int(tested.argmax()) + 1
         role = ", the runner-up" if len(others) > at else ""
         effect = Difference(
-            lead_over(ranked.iloc[at]), level, f"{names[0]} less {names[at]}{role}", over
+            lead_over(ranked.iloc[at]),
+            level,
+            f"{names[0]} less {names[at]}{role}",
+            over,
+            self.write,
         )
         above = {name: lead_over(ranked.iloc[row]) for name, row in self._name_others(at).items()}
         seeds = min(ranked["seeds"].iloc[0], ranked["seeds"].iloc[at])
         certainty = join_sentences(
-            f"{list_above(above, level, over)}Blocked by seed, multiplicity-adjusted; "
-            f"{format_count(int(seeds), 'seed')}.",
+            list_above(above, level, over, write=self.write).rstrip(),
+            f"Blocked by seed, multiplicity-adjusted; {format_count(int(seeds), 'seed')}.",
             describe_over_looks(verdict.over_looks),
             f"Equivalence tests at {100 * (1 - level):.3g} %{over}." if verdict.is_within else "",
         )
@@ -246,7 +250,7 @@ class BestQuestion(Question):
         of_compared = f" of the {MOST_COMPARED} compared" if is_cut else ""
         named = {}
         if lowest != runner_up:
-            named[f"the lowest{of_compared}, {names[lowest]}"] = lowest
+            named[f"{self.write.say('the lowest')}{of_compared}, {names[lowest]}"] = lowest
         if not self.is_of_methods:
             same = at_defaults(ranked, ranked, self.results.study.compared).to_numpy()
             if (default := int(same.argmax())) not in (0, runner_up, lowest):
@@ -265,7 +269,7 @@ class BestQuestion(Question):
             return f"{names[0]} is best{of}"
         alike = [names[1 + row] for row in np.flatnonzero(others["may_be_best"] & tested)]
         if verdict.is_within:
-            within = f"any two of them differ by less than {verdict.margin:g} points"
+            within = f"any two of them differ by less than {self.write.stated_margin}"
             known = claim_within(verdict, within, "any two of them")
             rest = f"{len(alike) + 1} of {count + 1} may be the best, and {known}"
         else:
@@ -275,7 +279,11 @@ class BestQuestion(Question):
                 0: f"all other {self._noun} are significantly worse",
                 1: f"{'; '.join(alike)} is not significantly worse",
             }.get(len(alike), f"{len(alike)} of {count} others are not significantly worse")
-        return f"{names[0]} {describe_highest(ranked)}{of}; {rest}"
+        return f"{names[0]} {self._describe_highest()}{of}; {rest}"
+
+    def _describe_highest(self) -> str:
+        """What the first row has, of the score as it was read."""
+        return self.write.say(describe_highest(self.ranked))
 
     def describe(self) -> tuple[str, ...]:
         if len(self.table) < 2:
@@ -285,7 +293,7 @@ class BestQuestion(Question):
         if self.is_of_methods:
             return self._describe_methods()
         found = None if self.results.asks_differences else self.results.effects
-        return (*self.describe_rows(), *(describe_effects(found) if found else ()))
+        return (*self.describe_rows(), *(describe_effects(found, self.write) if found else ()))
 
     def describe_rows(self) -> tuple[str, str]:
         """Sentences on the best configuration, and on how many others are significantly worse."""
@@ -299,8 +307,8 @@ class BestQuestion(Question):
                 f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval "
                 f"of the difference, simultaneous for all pairs at {self.confidence}, excludes 0."
             )
-        highest = f"{describe_highest(table)}{self._of_search}"
-        return f"{best[NAME]} {highest}: {best['mean']:.2f}.", rest
+        highest = f"{self.write.say(describe_highest(table))}{self._of_search}"
+        return f"{best[NAME]} {highest}: {self.write.score(best['mean'])}.", rest
 
     @property
     def confidence(self) -> str:
@@ -312,8 +320,8 @@ class BestQuestion(Question):
         best, budget = self.ranked.iloc[0], describe_budget(self.results.study)
         items = describe_items(int(self.table["items"].min()))
         return (
-            f"{best[NAME]} {describe_highest(self.ranked)}{self._of_search}, {best['mean']:.2f}"
-            f"{budget and ', '}{budget}.",
+            f"{best[NAME]} {self._describe_highest()}{self._of_search}, "
+            f"{self.write.score(best['mean'])}{budget and ', '}{budget}.",
             *map(self._compare, self.ranked.iloc[1:].sort_values(METHOD).to_dict("records")),
             f"Confidence intervals cover seeds{items}.",
             self._describe_presets(),
@@ -325,9 +333,10 @@ class BestQuestion(Question):
         text = "fewer than two common seeds, so the difference is not tested"
         if np.isfinite(low):
             result = "not significant" if row["may_be_best"] else "statistically significant"
-            interval = f"{self.confidence} CI {low:.2f} to {high:.2f}"
-            text = f"paired difference to the best {row['difference']:+.2f} ({interval}), {result}"
-        return f"{row[NAME]}: mean {row['mean']:.2f}; {text}."
+            interval = f"{self.confidence} CI {self.write.interval(low, high)}"
+            size = self.write.difference(row["difference"])
+            text = f"paired difference to the best {size} ({interval}), {result}"
+        return f"{row[NAME]}: mean {self.write.score(row['mean'])}; {text}."
 
     def _describe_presets(self) -> str:
         """The presets, and the methods that ran with each."""

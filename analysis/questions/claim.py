@@ -240,8 +240,13 @@ def _tabulate(results: StudyResults) -> pd.DataFrame:
 
 
 def ask_claims(results: StudyResults) -> tuple[ClaimQuestion, ...]:
-    """The claims that a study is about, in the order of the papers; a program has none."""
-    return () if results.study.program else tuple(q for q in _ask(results) if q.is_asked)
+    """The claims that a study is about, in the order of the papers.
+
+    A program has none, and nor has a score in a unit of its own.
+    """
+    study = results.study
+    has_none = study.program or not study.score_format.unit
+    return () if has_none else tuple(q for q in _ask(results) if q.is_asked)
 
 
 def _ask(results: StudyResults) -> Iterator[ClaimQuestion]:

@@ -71,11 +71,11 @@ class ConditionsQuestion(QuestionOverShape):
             )
         peaks = sorted(verdict.peak_mtd for verdict in verdicts)
         ends = " to ".join(dict.fromkeys(map(format_mtd, (peaks[0], peaks[-1]))))
-        kinds = pd.Series([verdict.verdict for verdict in verdicts]).value_counts()
+        kinds = pd.Series([self.write.say(verdict.verdict) for verdict in verdicts]).value_counts()
         listed = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
         seeds = format_count(max(verdict.seeds for verdict in verdicts), "seed")
         return self.reply(
-            f"The highest mean is at MTD {ends} in {len(verdicts)} conditions",
+            f"The {self.write.say('highest')} mean is at MTD {ends} in {len(verdicts)} conditions",
             f"Verdicts by condition: {listed}, each at {100 * verdicts[0].level:.4g} % confidence, "
             f"all together at {100 * self.basis.level:.3g} %; {seeds}.",
             number=number,

@@ -21,7 +21,7 @@ from mtdlab.analysis.questions.differences import (
 from mtdlab.analysis.questions.varied_history import claim_within
 from mtdlab.analysis.questions.wording import (
     clean,
-    describe_points,
+    describe_size,
     join_sentences,
     join_words,
     over_all_looks,
@@ -38,7 +38,8 @@ class ContrastQuestion(DifferencesQuestion):
     def sentence(self) -> str:
         first, second = _name_values(self.asked)
         within = name_within(self.asked)
-        return f"Does {first} score more than {second} in {self.results.metric}{within}?"
+        than = f"{self.write.more} than {second} in {self.results.metric}"
+        return f"Does {first} score {than}{within}?"
 
     @property
     def noun(self) -> str:
@@ -114,9 +115,10 @@ class ContrastQuestion(DifferencesQuestion):
     @cached_property
     def answer(self) -> Answer:
         first, second = _name_values(self.asked)
+        more, less = ("more", "less") if self.write.more == "more" else ("less", "more")
         found = {
-            QuestionOutcome.SHOWN: f"{first} scores more than {second}",
-            QuestionOutcome.OPPOSITE: f"{first} scores less than {second}",
+            QuestionOutcome.SHOWN: f"{first} scores {more} than {second}",
+            QuestionOutcome.OPPOSITE: f"{first} scores {less} than {second}",
         }
         open_ = f"No difference of {first} and {second} is shown"
         if self.dependence:
@@ -131,7 +133,10 @@ class ContrastQuestion(DifferencesQuestion):
         if self.dependence:
             level, over = self.judged.confidence, over_all_looks(self.basis.over_looks)
             others = zip(self.family_of_differences.names, self.judged.sizes, strict=True)
-            listed = [f"{name}: {describe_points(size, level, over)}." for name, size in others]
+            listed = [
+                f"{name}: {describe_size(size, level, over, write=self.write)}."
+                for name, size in others
+            ]
             del listed[self.leading]
             why = f"Stated by the values of {clean(self.dependence)}, on which it depends."
             averaged = join_sentences(*listed, why)

@@ -149,9 +149,8 @@ class DifferencesQuestion(Question):
         name = family.names[self.leading]
         if family.opposites and size.mean < 0:
             name, size = family.opposites[self.leading], Estimate(-size.mean, -size.high, -size.low)
-        effect = Difference(
-            size, self.judged.confidence, name, over_all_looks(self.basis.over_looks)
-        )
+        over = over_all_looks(self.basis.over_looks)
+        effect = Difference(size, self.judged.confidence, name, over, self.write)
         return self.reply(
             heading, self.describe_certainty(), effect=effect, number=self.results.highest
         )
@@ -161,7 +160,7 @@ class DifferencesQuestion(Question):
         judged, several = self.judged, len(self.judged.sizes) > 1
         equal = ""
         if judged.is_within:
-            equal = f"Shown to be smaller than the margin of {judged.margin:g} points."
+            equal = f"Shown to be smaller than the margin of {self.write.stated_margin}."
         tested = f"{state_p(judged)}; {format_count(judged.seeds, 'seed')}"
         how = f", simultaneous for {len(judged.sizes)} differences" if several else ""
         return join_sentences(equal, f"Paired by seed{how}; {tested}.")
@@ -210,7 +209,7 @@ class DifferencesQuestion(Question):
     def fields(self) -> Mapping[str, Any]:
         names = () if self.obstacle else self.family_of_differences.names
         sizes = zip(names, self.judged.sizes, strict=True)
-        listed = [{"difference": name, **vars(size)} for name, size in sizes]
+        listed = [{"difference": name, **vars(size.as_read(self.write))} for name, size in sizes]
         return {"differences": listed, "items": self.judged.items}
 
 

@@ -6,13 +6,14 @@ from itertools import combinations
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.questions import Declared
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.questions.answer import Answer
 from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
 from mtdlab.analysis.questions.varied_history import claim_within
-from mtdlab.analysis.questions.wording import clean, describe_points
+from mtdlab.analysis.questions.wording import clean, describe_size
 from mtdlab.analysis.statistics.configurations import Effects, effect_contrasts
 
 _MOST_VALUES = 6
@@ -62,7 +63,7 @@ class EffectQuestion(DifferencesQuestion):
 QUESTION = EffectQuestion
 
 
-def describe_effect(effects: Effects) -> str:
+def describe_effect(effects: Effects, write: ScoreFormat) -> str:
     """A sentence on the setting with the largest effect."""
     row = effects.settings.iloc[0]
     size = Estimate(row["difference"], row["low"], row["high"])
@@ -70,35 +71,38 @@ def describe_effect(effects: Effects) -> str:
     values = " instead of ".join(_write(name, row[end]) for end in ("upper", "lower"))
     doubt = "" if size.low > 0 else ", not significant"
     return (
-        f"The largest effect is that of {clean(name)}: {describe_points(size, LEVEL)} with "
-        f"{values}, averaged over the other settings{doubt}."
+        f"The largest effect is that of {clean(name)}: "
+        f"{describe_size(size, LEVEL, write=write)} with {values}, averaged over the other "
+        f"settings{doubt}."
     )
 
 
-def describe_interactions(effects: Effects) -> tuple[str, ...]:
+def describe_interactions(effects: Effects, write: ScoreFormat) -> tuple[str, ...]:
     """A sentence on each pair of settings of which one's effect significantly depends on the other.
 
     For the first pair it states the values with the highest means.
     """
     clear = effects.interactions.query("low > 0").drop_duplicates(["first", "second"])
     return tuple(
-        _describe_interaction(row) + (_describe_best_values(effects) if place == 0 else "")
+        _describe_interaction(row, write)
+        + (_describe_best_values(effects, write) if place == 0 else "")
         for place, (_, row) in enumerate(clear.iterrows())
     )
 
 
-def _describe_interaction(row: pd.Series) -> str:
+def _describe_interaction(row: pd.Series, write: ScoreFormat) -> str:
     first, second = str(row["first"]), str(row["second"])
     upper, lower = (_write(first, row[name]) for name in ("upper", "lower"))
     at, less_at = (_write(second, row[name]) for name in ("at", "less_at"))
     size = Estimate(row["difference"], row["low"], row["high"])
     return (
         f"The effect of {clean(first)} depends on {clean(second)}: {upper} less {lower} is "
-        f"{describe_points(size, LEVEL)} more with {clean(second)} {at} than with {less_at}."
+        f"{describe_size(size, LEVEL, write=write.unsigned)} {write.more} with {clean(second)} "
+        f"{at} than with {less_at}."
     )
 
 
-def _describe_best_values(effects: Effects) -> str:
+def _describe_best_values(effects: Effects, write: ScoreFormat) -> str:
     """The best value of the first setting at each of the second, where they differ; else empty."""
     first, second = effects.interactions[["first", "second"]].iloc[0].astype("str")
     best = effects.cells.loc[effects.cells.groupby("second")["mean"].idxmax()]
@@ -108,14 +112,14 @@ def _describe_best_values(effects: Effects) -> str:
         f"{_write(first, row['first'])} at {_write(second, row['second'])}"
         for _, row in best.iterrows()
     )
-    return f" Highest means by {clean(second)}: {clean(first)} {', '.join(places)}."
+    return f" {write.say('Highest')} means by {clean(second)}: {clean(first)} {', '.join(places)}."
 
 
 def _write(name: str, value: object) -> str:
     return clean(format_value(name, value))
 
 
-def describe_effects(effects: Effects) -> tuple[str, ...]:
+def describe_effects(effects: Effects, write: ScoreFormat) -> tuple[str, ...]:
     """Sentences on the largest effect and on the interactions."""
     none = ("No effect depends significantly on the value of another setting.",)
-    return (describe_effect(effects), *(describe_interactions(effects) or none))
+    return (describe_effect(effects, write), *(describe_interactions(effects, write) or none))

@@ -77,7 +77,8 @@ def new_seeds(study: StudyFrames) -> str:
 
 def choose_by_cost(study: StudyFrames) -> NextStep:
     """The step of a study whose differences do not matter."""
-    return step(f"Choose by cost: differences are below the margin of {study.margin:g} points")
+    margin = study.score_format.stated_margin
+    return step(f"Choose by cost: differences are below the margin of {margin}")
 
 
 def vary_history() -> NextStep:

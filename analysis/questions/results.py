@@ -184,8 +184,8 @@ class StudyResults:
 
     @property
     def metric(self) -> str:
-        """The metric as text."""
-        return clean(self.study.metric, most=60)
+        """The metric as text, as it was read."""
+        return clean(self.study.score_format.name, most=60)
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -234,6 +234,7 @@ class QuestionOverShape(Question):
             items=shape.items,
             level=shape.level,
             margin=shape.margin,
+            metric=shape.metric,
             over_looks=shape.over_looks,
         )
 
@@ -244,7 +245,7 @@ class QuestionOverShape(Question):
     @property
     def fields(self) -> Mapping[str, Any]:
         """The numbers of the shape of all runs together."""
-        return {"shape": self.shape.judged.verdict, **self.shape.fields}
+        return {"shape": self.shape.judged.label, **self.shape.fields}
 
     def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
         return self.shape.choose_candidates()
@@ -252,7 +253,10 @@ class QuestionOverShape(Question):
 
 def list_shape(verdict: Verdict) -> Mapping[str, Any]:
     """The numbers of a shape for JSON; distances are in steps."""
-    leads = [{"mtd": mtd_value(lead.mtd), **vars(lead.size)} for lead in verdict.leads]
+    write = verdict.score_format
+    leads = [
+        {"mtd": mtd_value(lead.mtd), **vars(lead.size.as_read(write))} for lead in verdict.leads
+    ]
     interval = verdict.peak_interval
     return {
         "p_trend": verdict.p_trend,

@@ -36,14 +36,15 @@ def find_effect(verdict: Verdict) -> Difference | None:
     if not verdict.leads:
         return None
     ends = [lead for lead in verdict.leads if lead.mtd in (verdict.first, verdict.last)]
-    lead, role = verdict.leads[-1], "the lowest mean"
+    write = verdict.score_format
+    lead, role = verdict.leads[-1], write.say("the lowest mean")
     if ends and (verdict.is_peaked or verdict.is_trend):
         lead = ends[0 if verdict.is_peaked else -1]
         role = "the first level" if lead.mtd == verdict.first else "the last level"
     best, other = (format_mtd(mtd) for mtd in (verdict.peak_mtd, lead.mtd))
-    text = f"MTD {best}, the highest mean, less MTD {other}, {role}"
+    text = f"MTD {best}, the {write.say('highest')} mean, less MTD {other}, {role}"
     over = over_all_looks(verdict.over_looks)
-    return Difference(_size_of(lead, verdict), verdict.confidence, text, over)
+    return Difference(_size_of(lead, verdict), verdict.confidence, text, over, write)
 
 
 def _size_of(lead: Lead, verdict: Verdict) -> Estimate:
@@ -56,7 +57,7 @@ def describe_these(verdict: Verdict) -> str:
     if (these := verdict.for_these) is None:
         return ""
     test = f" ({format_p(these.p_shown)})" if these.is_peaked or these.is_trend else ""
-    word = hold(these, verdict.history).verdict
+    word = verdict.score_format.say(hold(these, verdict.history).verdict)
     return f"For exactly these items: {word}{test}."
 
 
@@ -107,24 +108,27 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     levels = verdict.optimal_range or (verdict.peak_mtd,)
     low, high = format_mtd(levels[0]), format_mtd(levels[-1])
+    say = verdict.score_format.say
     best = f"at MTD {low}" if low == high else f"between MTD {low} and {high}"
     best += f" ({settings})" if settings else ""
     if verdict.is_peaked:
         if {verdict.first, verdict.last} & {*levels}:
-            return f"The score rises and falls inside the range; it is best {best}"
-        return f"The score peaks {best}"
+            return f"The score {say('rises and falls')} inside the range; it is best {best}"
+        return f"The score {say('peaks')} {best}"
     if verdict.is_trend:
-        verb, end = ("rises", "end") if verdict.end == verdict.last else ("falls", "start")
+        is_rise = verdict.end == verdict.last
+        verb, end = (say("rises"), "end") if is_rise else (say("falls"), "start")
         if verdict.is_undecided:
             return f"The score {verb} overall with MTD; it is best {best}, and its {end} is open"
         if verdict.verdict.endswith(f"lower at the {end}"):
-            return f"The score {verb} overall with MTD; it is best {best}, and lower at the {end}"
+            worse = f"{say('lower')} at the {end}"
+            return f"The score {verb} overall with MTD; it is best {best}, and {worse}"
         if {*levels} != {verdict.end}:
             return f"The score {verb} with MTD; it is best {best}"
-        if verb == "falls":
-            return f"The score falls with MTD, from {first}, the lowest tested"
+        if not is_rise:
+            return f"The score {verb} with MTD, from {first}, the lowest tested"
         compared = "within the run" if verdict.is_cut else "tested"
-        return f"The score rises with MTD, up to {last}, the highest {compared}"
+        return f"The score {verb} with MTD, up to {last}, the highest {compared}"
     if verdict.is_within:
         span = f"between {first} and {last}"
         none = f"MTD makes no difference {span}"
@@ -143,7 +147,8 @@ def find_obstacle(verdict: Verdict) -> str:
         return "all scored trials have the same MTD"
     if verdict.seeds == 1:
         best = format_mtd(verdict.peak_mtd)
-        return f"one seed cannot separate MTD from chance; the highest score is at MTD {best}"
+        highest = verdict.score_format.say("the highest score")
+        return f"one seed cannot separate MTD from chance; {highest} is at MTD {best}"
     if verdict.levels < 2 or not (verdict.seeds or verdict.known_errors):
         return "no two seeds were run at the same two levels of MTD"
     return ""
@@ -156,20 +161,21 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     """
     if find_obstacle(verdict):
         return "Not tested."
-    over = over_all_looks(verdict.over_looks)
-    tests = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
+    over, write = over_all_looks(verdict.over_looks), verdict.score_format
+    peak = write.say("peak")
+    tests = f"{format_p(verdict.p_value)} for a {peak}, {format_p(verdict.p_trend)} for a trend"
     if verdict.is_peaked:
-        tests = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
+        tests = f"{state_p(verdict)} for a {peak} (multiplicity-adjusted)"
     elif verdict.is_trend:
         tests = f"{describe_bounds(verdict)}{state_p(verdict)} for a trend"
     elif verdict.is_within:
         tests = (
-            f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
+            f"Any two levels differ by less than {write.stated_margin} (equivalence tests at "
             f"{100 * (1 - verdict.confidence):.3g} %{over})"
         )
     last, effect, above = len(verdict.leads) - 1, find_effect(verdict), {}
     for place, lead in enumerate(verdict.leads):
-        roles = {"the runner-up": not place, "the lowest": place == last}
+        roles = {"the runner-up": not place, write.say("the lowest"): place == last}
         roles["the default"] = lead.mtd == default
         named = [role for role, holds in roles.items() if holds]
         if named and effect and lead.size.mean != effect.size.mean:
@@ -182,7 +188,8 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     if verdict.known_errors:
         ends = f"{levels}, standard errors as given."
     looks = describe_over_looks(verdict.over_looks)
-    return f"{list_above(above, verdict.confidence, over)}{tests}; {ends}{looks and ' '}{looks}"
+    others = list_above(above, verdict.confidence, over, write=write)
+    return f"{others}{tests}; {ends}{looks and ' '}{looks}"
 
 
 def describe_bounds(verdict: Verdict) -> str:
@@ -191,24 +198,28 @@ def describe_bounds(verdict: Verdict) -> str:
         return ""
     is_rise, levels = verdict.end == verdict.last, verdict.optimal_range
     other, end = verdict.first + verdict.last - verdict.end, format_mtd(verdict.end)
-    above = f"at least {bounds.above:.2f} points above MTD {format_mtd(other)}, "
+    write = verdict.score_format
+    above = f"at least {write.amount(bounds.above)} {write.say('above')} MTD {format_mtd(other)}, "
     # the highest mean less the other end has been stated
     if bounds.above <= 0 or verdict.peak_mtd == verdict.end:
         above = ""
-    below = f"at most {bounds.below:.2f} below the best" if bounds.below else "the best level"
+    below = "the best level"
+    if bounds.below:
+        below = f"at most {write.unsigned.score(bounds.below)} {write.say('below')} the best"
     over = over_all_looks(verdict.over_looks)
     texts = [f"MTD {end} is {above}{below} ({100 * verdict.confidence:.3g} % confidence{over})"]
     furthest = format_mtd(min(levels) if is_rise else max(levels))
     if bounds.within:
         ends = (furthest, end) if is_rise else (end, furthest)
         texts.append(
-            f"any two levels from MTD {' to '.join(ends)} differ by at most {bounds.within:.2f}"
+            f"any two levels from MTD {' to '.join(ends)} differ by at most "
+            f"{write.unsigned.score(bounds.within)}"
         )
     if verdict.is_undecided:
         parts = f"rises up to MTD {furthest}, is level or falls"
         if is_rise:
             parts = f"rises on from MTD {furthest}, levels off or falls"
-        texts.append(f"whether the score {parts} is open")
+        texts.append(f"whether the score {write.say(parts)} is open")
     return f"{'; '.join(texts)}. "
 
 
@@ -233,6 +244,25 @@ def describe_conditions(trials: pd.DataFrame) -> str:
     return f"at {join_words(parts)}" if parts else ""
 
 
+_RULES = (
+    "The verdict on MTD comes from a model of the score with an effect of the seed and one of the "
+    "level of MTD. It is “flat” if any two levels are shown to differ by less than {margin} "
+    "(equivalence tests) and history to vary between them; it is “history not shown to vary” or, "
+    "where that was not measured, “within margin” if only the score is. If not, it is “peaked” if "
+    "the slope of the score on log MTD up to an inner level and the slope down from it are both "
+    "significant, adjusted for the choice of that level; if not, “rising” or “falling” if the "
+    "slope over all levels and the difference of the ends are significant; otherwise "
+    "“inconclusive”. A score that rises is “lower at the end” if another level is significantly "
+    "better than the last, and its end is open unless the last is shown to be less than {margin} "
+    "below the best; one that falls likewise at its start. A difference has the variance of its "
+    "own values by seed. With fewer than 8 seeds a test uses the least significant of three "
+    "variances: that of the levels compared, that typical of all levels, and that between seeds, "
+    "each of which may have a slope and a curvature of its own. Critical values are simulated for "
+    "this design, with independent errors, with errors correlated between neighbouring levels, and "
+    "with seeds that have slopes of their own."
+)
+
+
 def explain_shape(verdict: Verdict) -> tuple[str, ...]:
     """Sentences on the tests of the shape over MTD, the data they hold for, and the best levels."""
     items = _GIVEN_ITEMS
@@ -243,24 +273,9 @@ def explain_shape(verdict: Verdict) -> tuple[str, ...]:
             "over the items, which all seeds share. Items count as independent: where sentences "
             "stand in several evaluation pairs, these intervals are too narrow."
         )
+    write = verdict.score_format
     return (
-        "The verdict on MTD comes from a model of the score with an effect of the seed and one of "
-        "the level of MTD. It is “flat” if any two levels are shown to differ by less than "
-        f"{verdict.margin:g} points (equivalence tests) and history to vary between them; it is "
-        "“history not shown to vary” or, where that was not measured, “within margin” if only the "
-        "score is. If not, it is “peaked” if the slope of the "
-        "score on log MTD up to an inner level and the slope down from it are both significant, "
-        "adjusted for the choice of that level; if not, “rising” or “falling” if the slope over "
-        "all levels and the difference of the ends are significant; otherwise “inconclusive”. A "
-        "score that rises is “lower at the end” if another level is significantly better than the "
-        "last, and its end is open unless the last is shown to be less than "
-        f"{verdict.margin:g} points below the best; one that falls likewise at its start. A "
-        "difference has the variance of its own values by seed. With fewer than 8 seeds a test "
-        "uses the least significant of three variances: that of the levels compared, that typical "
-        "of all levels, and that between seeds, each of which may have a slope and a curvature of "
-        "its own. Critical values are simulated for this design, with independent errors, with "
-        "errors correlated between neighbouring levels, and with seeds that have slopes of their "
-        "own.",
+        write.say(_RULES.format(margin=write.stated_margin)),
         items,
         "The levels that are statistically indistinguishable from the best come from multiple "
         "comparisons with the best: the best level is among them with a probability of at least "

@@ -124,7 +124,7 @@ def find_answer(results: StudyResults) -> Answer:
     if isinstance(question, ShapeQuestion):
         answer = SufficiencyQuestion(results, question.asked, Basis(1 - LEVEL)).qualify(answer)
     if question.after is None and (effects := results.effects) is not None:
-        together = describe_interactions(effects)
+        together = describe_interactions(effects, results.study.score_format)
         answer = replace(answer, certainty=join_sentences(answer.certainty, *together))
     answer = _hold_against_baseline(results, _doubt_without_gain(results, answer))
     return _state_failures(results, answer)
@@ -164,8 +164,11 @@ def _hold_against_baseline(results: StudyResults, answer: Answer) -> Answer:
     if row is None or not row["difference"] > 0:
         return answer
     if not row["difference_low"] > 0:
-        return replace(answer, recommendation="Highest mean of the search, below the baseline's")
-    text = "Keep the baseline, or vary something else: the best of the search scores less"
+        worse = results.study.score_format.say("Highest mean of the search, below the baseline's")
+        return replace(answer, recommendation=worse)
+    more = results.study.score_format.more
+    scores = f"scores {'less' if more == 'more' else 'more'}"
+    text = f"Keep the baseline, or vary something else: the best of the search {scores}"
     return replace(answer, is_below_baseline=True, suggest=lambda: step(text))
 
 
@@ -184,21 +187,25 @@ def _doubt_without_gain(results: StudyResults, answer: Answer) -> Answer:
     if change.mean > 0:
         return answer
     start = estimate_configuration(known.assign(score=untrained[known.index]), settings, number)
-    before, interval = start.estimate.mean, describe_interval(change, LEVEL, " for these items, ")
-    there = "in the configuration with the highest mean"
+    before, write = start.estimate.mean, results.study.score_format
+    interval = describe_interval(change, LEVEL, " for these items, ", write=write)
+    there = write.say("in the configuration with the highest mean")
     found = (
-        f"Before training {before:.2f}, after it {before + change.mean:.2f} {there}: "
-        f"{change.mean:+.2f} points ({interval}{format_count(gain.seeds, 'seed')})."
+        f"Before training {write.score(before)}, after it {write.score(before + change.mean)} "
+        f"{there}: {write.difference(change.mean)}{write.unit and ' '}{write.unit} "
+        f"({interval}{format_count(gain.seeds, 'seed')})."
     )
-    lowered = change.high < 0
+    lowered, raise_ = ("raised", "lower") if write.is_turned else ("lowered", "raise")
     return replace(
         answer,
-        heading="Training lowered the score"
-        if lowered
-        else "Training was not shown to raise the score",
+        heading=f"Training {lowered} the score"
+        if change.high < 0
+        else f"Training was not shown to {raise_} the score",
         certainty=join_sentences(found, answer.sentence),
-        effect=Difference(change, LEVEL, f"after training less before it, {there}"),
-        recommendation="Highest mean, not above that before training",
+        effect=Difference(
+            change, LEVEL, f"after training less before it, {there}", score_format=write
+        ),
+        recommendation=write.say("Highest mean, not above that before training"),
         is_doubted=True,
         stated="",
     )

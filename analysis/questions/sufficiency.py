@@ -8,6 +8,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import describe_left_out
 from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.verdict import Judgement
 from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
@@ -54,6 +55,7 @@ class SufficiencyQuestion(Question):
             items=info.items,
             level=self.basis.level,
             margin=study.margin,
+            metric=study.metric,
             over_looks=self.basis.over_looks,
         )
 
@@ -77,7 +79,7 @@ class SufficiencyQuestion(Question):
     def answer(self) -> Answer:
         heading, certainty = "MTD alone does not determine the score", self._describe_basis()
         if self.outcome is not QuestionOutcome.OPPOSITE:
-            heading, *rest = describe_sufficiency(self.info)
+            heading, *rest = describe_sufficiency(self.info, self.write)
             heading, certainty = heading.removesuffix("."), join_sentences(*rest)
         return self.reply(
             heading, certainty, effect=self.find_difference(), number=self.shape.answer.number
@@ -96,7 +98,7 @@ class SufficiencyQuestion(Question):
         high, low = name_pair(self.info, pair)
         what = f"{high} less {low}, the most different at nearly equal MTD"
         over = over_all_looks(self.basis.over_looks)
-        return Difference(pair.difference, self.judged.confidence, what, over)
+        return Difference(pair.difference, self.judged.confidence, what, over, self.write)
 
     def qualify(self, answer: Answer) -> Answer:
         """The answer on the shape over MTD, and after it what this question says of it."""
@@ -138,7 +140,7 @@ QUESTION = SufficiencyQuestion
 _ONE_LEVEL = "there are fewer than two levels of MTD"
 
 
-def describe_sufficiency(info: Sufficiency) -> tuple[str, ...]:
+def describe_sufficiency(info: Sufficiency, write: ScoreFormat) -> tuple[str, ...]:
     """The answer in two sentences: on the test, and on what models and configurations show."""
     left_out = describe_left_out(info.left_out)
     if info.answer == "cannot be tested":
@@ -161,7 +163,7 @@ def describe_sufficiency(info: Sufficiency) -> tuple[str, ...]:
         )
     return (
         f"{answer} ({basis}). {left_out}".rstrip(),
-        f"{_describe_models(info)}; {_describe_pair(info)}.",
+        f"{_describe_models(info)}; {_describe_pair(info, write)}.",
     )
 
 
@@ -179,16 +181,18 @@ def _describe_models(info: Sufficiency) -> str:
     )
 
 
-def _describe_pair(info: Sufficiency) -> str:
+def _describe_pair(info: Sufficiency, write: ScoreFormat) -> str:
     if (pair := info.pair) is None:
         return f"no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
     high, low = name_pair(info, pair)
     level, over = info.level, over_all_looks(info.over_looks)
     if info.over_looks:
         level = info.over_looks.confidence
+    interval = describe_interval(pair.difference, level, over, write=write)
     return (
-        f"the largest difference at nearly equal MTD is {pair.difference.mean:.2f} points, of "
-        f"{high} over {low} (simultaneous {describe_interval(pair.difference, level, over)})"
+        "the largest difference at nearly equal MTD is "
+        f"{write.amount(write.as_read(pair.difference.mean))}, {high} less {low} (simultaneous "
+        f"{interval})"
     )
 
 

@@ -102,7 +102,7 @@ def claim_within(judged: Judgement, claim: str, compared: str) -> str:
     if judged.verdict == UNVARIED:
         return "History was not shown to vary"
     if judged.verdict == UNMEASURED:
-        within = f"{compared} differ by less than {judged.margin:g} points"
+        within = f"{compared} differ by less than {judged.score_format.stated_margin}"
         return f"{within}; whether history differed was not measured"
     return claim
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 
 from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import Judgement, OverLooks
 
@@ -50,26 +51,32 @@ def state_p(judged: Judgement) -> str:
     return text if math.isnan(over.p_value) else f"{text}, {format_p(over.p_value)} over all looks"
 
 
-def describe_interval(difference: Estimate, level: float, over: str = "") -> str:
+def describe_interval(
+    difference: Estimate, level: float, over: str = "", *, write: ScoreFormat = POINTS
+) -> str:
     """The interval of a difference, and `over` after it; empty where there is none."""
     if not math.isfinite(difference.low):
         return ""
-    return f"{100 * level:.3g} % CI {difference.low:.2f} to {difference.high:.2f}{over}"
+    return f"{100 * level:.3g} % CI {write.interval(difference.low, difference.high)}{over}"
 
 
-def describe_points(difference: Estimate, level: float, over: str = "") -> str:
-    """A difference in points with its interval, where there is one, and `over` after it."""
-    interval = describe_interval(difference, level, over)
-    return f"{difference.mean:.2f} points{interval and f' ({interval})'}"
+def describe_size(difference: Estimate, level: float, over: str = "", *, write: ScoreFormat) -> str:
+    """A difference of scores with its interval, where there is one, and `over` after it."""
+    interval = describe_interval(difference, level, over, write=write)
+    return f"{write.amount(write.as_read(difference.mean))}{interval and f' ({interval})'}"
 
 
-def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
+def list_above(
+    above: Mapping[str, Estimate], level: float, over: str = "", *, write: ScoreFormat
+) -> str:
     """A sentence for each difference, by the name of what is exceeded, and a space after it.
 
     `over`: what is written after the intervals.
     """
-    sizes = {name: describe_points(size, level, over) for name, size in above.items()}
-    return "".join(f"Above {name}: {size}. " for name, size in sizes.items())
+    sizes = {
+        name: describe_size(size, level, over, write=write.unsigned) for name, size in above.items()
+    }
+    return "".join(f"{write.say('Above')} {name}: {size}. " for name, size in sizes.items())
 
 
 def over_all_looks(looks: OverLooks | None) -> str:

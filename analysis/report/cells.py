@@ -8,6 +8,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL as LEVEL
 from mtdlab.analysis.data.durations import format_count as format_count
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.settings import format_setting, format_value
 from mtdlab.analysis.data.tasks import TASKS
@@ -20,6 +21,11 @@ BAND = f"The band is the {PERCENT} t interval over seeds, for these items."
 def describe_covered(means: pd.DataFrame) -> str:
     """What the intervals of means cover beside seeds (`describe_items`), by their column items."""
     return describe_items(int(means["items"].min()))
+
+
+def describe_scores(curve: pd.DataFrame, write: ScoreFormat) -> str:
+    """A sentence on where the mean score over MTD is highest and lowest."""
+    return describe_curve(write.frame(curve), "The mean score is", decimals=write.decimals)
 
 
 def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
@@ -65,17 +71,21 @@ _LABELS: Mapping[str, str] = {
 }
 _COUNTS: Mapping[str, str] = {"n": "trial", "seeds": "seed"}
 _PAIRED = ("paired_mean", "paired_low", "paired_high", "paired_low_all", "paired_high_all")
+_SCORES = frozenset(
+    {
+        *("score", "mean", "median", "low", "high", "best mean", "baseline less it", *_PAIRED),
+        *("difference", "difference_low", "difference_high", "before", "after"),
+        *("value", "optimism", "score_optimism", "configuration_mean"),
+    }
+)
+"""Columns of scores and their differences, which have the decimals of `ScoreFormat`."""
 _DECIMALS: Mapping[str, int] = {
-    **dict.fromkeys((*TASKS, "STS average", "sts_dev", "sts_test", "sts_average", *_PAIRED), 2),
-    **dict.fromkeys(("score", "mean", "median", "low", "high", "published", "best mean"), 2),
-    **dict.fromkeys(("difference", "difference_low", "difference_high", "before", "after"), 2),
-    **dict.fromkeys(("value", "optimism", "score_optimism", "configuration_mean"), 2),
+    **dict.fromkeys((*TASKS, "STS average", "sts_dev", "sts_test", "sts_average", "published"), 2),
     **dict.fromkeys(("mean_cosine", "alignment", "uniformity", "l1", "l2"), 3),
     "transfer_average": 2,
     "wall time, s": 1,
     "seconds": 1,
     "memory": 0,
-    "baseline less it": 2,
     "collapsed_share": 0,
 }
 _MOST_ROWS = 100
@@ -105,14 +115,14 @@ def number(value: float, decimals: int | None = None) -> str:
     return format_setting(value) if decimals is None else f"{value:.{decimals}f}"
 
 
-def _cells(column: pd.Series, name: str) -> list[str]:
+def _cells(column: pd.Series, name: str, of_scores: int) -> list[str]:
     if column.dtype.kind == "b":
         return ["yes" if value else "no" for value in column]
     if column.dtype.kind not in _NUMBERS:
         return [MISSING if pd.isna(value) else clean(str(value)) for value in column]
     if name == "mtd":
         return [format_mtd(float(value)) for value in column]
-    places = _DECIMALS.get(name)
+    places = of_scores if name in _SCORES else _DECIMALS.get(name)
     return [number(float(value), places) for value in column.astype("float64")]
 
 
@@ -139,12 +149,14 @@ def make_table(
     sortable: bool = False,
     labels: Mapping[str, str] | None = None,
     most: int = _MOST_ROWS,
+    write: ScoreFormat = POINTS,
 ) -> Table:
     """The frame as a table, a row per row.
 
     Args:
         labels: of the columns that are settings, or differ from the usual ones.
         most: of more rows, some at even steps are shown, and the caption says so.
+        write: how scores and their differences are written.
     """
     if len(frame) > most:
         step = -(-len(frame) // most)
@@ -156,5 +168,6 @@ def make_table(
         Column(named.get(str(name), str(name)), frame[name].dtype.kind in _NUMBERS)
         for name in frame
     )
-    cells = [_cells(frame[name], str(name)) for name in frame]
+    frame = write.frame(frame)
+    cells = [_cells(frame[name], str(name), write.decimals) for name in frame]
     return Table(caption, columns, tuple(zip(*cells, strict=True)), csv, sortable)

@@ -6,6 +6,7 @@ from functools import cached_property
 import pandas as pd
 
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.metric import ScoreFormat, as_read
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
 from mtdlab.analysis.data.tasks import LAST, is_own, label_score
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
@@ -150,7 +151,21 @@ class StudyContext(StudyResults):
     def score_label(self) -> str:
         """The unit of the metric x 100 and what it is measured on, for the axis of a figure."""
         study = self.study
-        return clean(label_score(study.metric, study.evaluation_name), most=_MOST_LABEL)
+        label = label_score(self.write.name, study.evaluation_name, self.write.axis_unit)
+        return clean(label, most=_MOST_LABEL)
+
+    @property
+    def write(self) -> ScoreFormat:
+        """How scores and their differences are written."""
+        return self.study.score_format
+
+    @property
+    def written_in_training(self) -> ScoreFormat:
+        """How the scores during training are written, which choose a trial's checkpoint."""
+        if self.study.program:
+            return self.write
+        names = list_selection(self.trials)
+        return ScoreFormat(names[0] if len(names) == 1 else "sts_dev")
 
     @property
     def selection_label(self) -> str:
@@ -161,7 +176,8 @@ class StudyContext(StudyResults):
             return "score that chooses the checkpoint"
         # a task of the user's own on its dev split is named after both
         name = names[0].removesuffix(":dev")
-        label = label_score(name, self.study.evaluation_name)
+        unit = ScoreFormat(name).axis_unit
+        label = label_score(as_read(name), self.study.evaluation_name, unit)
         return clean(label if name == names[0] else label.replace("test", "dev"), most=_MOST_LABEL)
 
     @property
@@ -190,7 +206,7 @@ _CHOSEN_ON = {"dev": "the dev pairs", "test": "the TEST pairs", "sts_average": "
 def describe_checkpoints(trials: pd.DataFrame) -> str:
     """How checkpoints were chosen, as words after "checkpoints were"."""
     used = list_selection(trials)
-    on = " or ".join(_CHOSEN_ON.get(value, value) for value in used if value != LAST)
+    on = " or ".join(_CHOSEN_ON.get(value, as_read(value)) for value in used if value != LAST)
     ways = [f"chosen on {on}" if on else "", "those of the last step" if LAST in used else ""]
     return " or ".join(filter(None, ways)) or "chosen by a rule that is not recorded"
 
@@ -200,9 +216,9 @@ def describe_splits(study: StudyFrames) -> str:
     if not any(map(is_own, (study.metric, *list_selection(study.trials)))):
         return ""
     return clean(
-        f"Reported: {study.metric}, on test data. Checkpoints were "
+        f"Reported: {study.score_format.name}, on test data. Checkpoints were "
         f"{describe_checkpoints(study.trials)}, and trials ranked by "
-        f"{study.select_by or study.metric}."
+        f"{as_read(study.select_by or study.metric)}."
     )
 
 

@@ -72,18 +72,18 @@ def ask(context: StudyContext) -> str:
 
 def recommend(context: StudyContext, status: Status) -> Recommendation | None:
     """The configuration of the answer's trial; None without a completed trial."""
-    answer = context.answer
+    answer, so_far = context.answer, context.write.say("Highest mean so far")
     if answer.number is None:
         return None
     if answer.is_below_baseline and context.study.baseline and context.against_baseline:
         values = context.study.baseline.values
         return Recommendation(
-            "Recommended configuration: the baseline" if status.is_over else "Highest mean so far",
+            "Recommended configuration: the baseline" if status.is_over else so_far,
             {clean(name): clean(format_value(name, value)) for name, value in values.items()},
             f"{_state_mean(context, context.against_baseline.mean)} The kept model is not of it.",
         )
     return Recommendation(
-        answer.recommendation if status.is_over else "Highest mean so far",
+        answer.recommendation if status.is_over else so_far,
         _list_settings(context, answer.number),
         _describe_score(context, answer.number),
         *describe_model(context, answer.number),
@@ -118,9 +118,10 @@ def _describe_score(context: StudyContext, number: int) -> str:
 
 def _state_mean(context: StudyContext, mean: Mean, *, has_interval: bool = True) -> str:
     covered = format_count(mean.seeds, "seed")
-    if has_interval and (interval := describe_interval(mean.estimate, LEVEL)):
+    write = context.write
+    if has_interval and (interval := describe_interval(mean.estimate, LEVEL, write=write)):
         covered = f"{interval}, {covered}{describe_items(mean.items)}"
-    return f"Mean {clean(context.study.metric, most=40)} {mean.estimate.mean:.2f} ({covered})."
+    return f"Mean {clean(write.name, most=40)} {write.score(mean.estimate.mean)} ({covered})."
 
 
 def _describe_choice(context: StudyContext, number: int) -> str:
@@ -129,7 +130,7 @@ def _describe_choice(context: StudyContext, number: int) -> str:
     varied = varied_settings(runs, study.settings)
     if not varied or runs["seed"].nunique() < 2:
         return ""
-    text = "This mean chose the configuration, so it is too high"
+    text = f"This mean chose the configuration, so it is too {context.write.high}"
     group = number_configurations(runs, varied)
     # means over unlike seeds are not compared
     common = group.groupby(runs["seed"]).transform("nunique") == group.nunique()

@@ -10,6 +10,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.metric import ScoreFormat, as_read
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.inference.intervals import Estimate
@@ -69,13 +70,15 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
         ]
         certainty = (
             f"Verdicts on MTD: {', '.join(verdicts[:_MOST_NAMED])}. The best of several means is "
-            "too high on average; compare studies at the same configuration."
+            "too good on average; compare studies at the same configuration."
         )
         answer = "The studies have different metrics, so their scores are not compared"
     if scored["metric"].nunique() == 1:
         best = scored.iloc[int(scored["mean"].argmax())]
-        answer = f"{_name(best['study'])} has the highest mean {clean(str(best['metric']))}"
-        recommendation = _recommend(best)
+        write = _format_of(studies, str(best["metric"]))
+        highest = f"{write.say('highest')} mean {clean(write.name)}"
+        answer = f"{_name(best['study'])} has the {highest}"
+        recommendation = _recommend(best, write)
     if len(scored) > 1:
         next_step = NextStep(
             "Compare the configurations that two studies have in common, paired by seed (no "
@@ -109,13 +112,19 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
     return sentences | {"Models": "named on each study's own page"}
 
 
-def _recommend(best: pd.Series) -> Recommendation:
-    interval = describe_interval(Estimate(best["mean"], best["low"], best["high"]), LEVEL)
+def _format_of(studies: Sequence[StudyFrames], metric: str) -> ScoreFormat:
+    """How the scores of all studies of a metric are written."""
+    return ScoreFormat(metric, min(study.margin for study in studies if study.metric == metric))
+
+
+def _recommend(best: pd.Series, write: ScoreFormat) -> Recommendation:
+    mean = Estimate(best["mean"], best["low"], best["high"])
+    interval = describe_interval(mean, LEVEL, write=write)
     configuration = clean(str(best["setting"])) or "nothing varied"
     settings = {"study": _name(best["study"]), "configuration": configuration}
     covered = f"{interval and interval + ', '}{int(best['seeds'])} seeds, for these items"
-    text = f"Mean {best['mean']:.2f} ({covered})."
-    return Recommendation("Highest mean", settings, text)
+    text = f"Mean {write.score(mean.mean)} ({covered})."
+    return Recommendation(write.say("Highest mean"), settings, text)
 
 
 def _status(studies: Sequence[StudyFrames]) -> Status:
@@ -131,8 +140,8 @@ def _status(studies: Sequence[StudyFrames]) -> Status:
 
 _METHODS = (
     "Means are over per-seed means; intervals are t intervals over seeds, for these items. The "
-    "best of several means is biased upwards, more so the more configurations a study has: compare "
-    "studies at the same configuration before drawing conclusions from their best.",
+    "best of several means is too good on average, more so the more configurations a study has: "
+    "compare studies at the same configuration before drawing conclusions from their best.",
     "Spectra are of the trial with each study's best score, each divided by its largest value.",
 )
 
@@ -175,7 +184,7 @@ class Studies:
 
 
 def _build_studies(context: Studies) -> Contents:
-    overview = context.overview
+    overview = as_read_by_row(context.overview)
     done, planned = overview["completed"].astype("str"), overview["planned"].astype("str")
     shown = overview.drop(columns=["completed", "planned"])
     shown["setting"] = shown["setting"].replace("", "nothing varied")
@@ -196,6 +205,13 @@ def _build_studies(context: Studies) -> Contents:
     return Contents(csv={"studies": overview}, text=text, tables=[replace(table, links=links)])
 
 
+def as_read_by_row(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of scores of several metrics, and their names, as they were read."""
+    parts = [ScoreFormat(str(metric)).frame(part) for metric, part in table.groupby("metric")]
+    whole = pd.concat([table[:0], *parts]).loc[table.index]
+    return whole.assign(metric=[as_read(metric) for metric in whole["metric"]])
+
+
 def describe_differences(studies: Sequence[StudyFrames]) -> str:
     """Sentences on the settings in which studies of one figure differ; none where they agree."""
     texts = []
@@ -206,13 +222,14 @@ def describe_differences(studies: Sequence[StudyFrames]) -> str:
 
 
 def _draw_metric(context: Studies, curves: pd.DataFrame) -> Drawing:
-    metric = curves["metric"].iloc[0]
+    write = _format_of(context.studies, str(curves["metric"].iloc[0]))
     drawn, studies = set(curves["study"]), studies_by_method(context.studies)
     shown = [study for study in studies if study.name in drawn]
     untraced = {study.name: ", ".join(StudyContext(study).untraced_by_method) for study in shown}
     best = curves.iloc[int(curves["mean"].argmax())]
     evaluations = {study.evaluation_name for study in shown}
-    label = clean(label_score(metric, evaluations.pop() if len(evaluations) == 1 else ""), most=60)
+    evaluation = evaluations.pop() if len(evaluations) == 1 else ""
+    label = clean(label_score(write.name, evaluation, write.axis_unit), most=60)
     names = context.names
     linked = curves.assign(href=[_address(row, names) for row in curves.to_dict("records")])
 
@@ -220,7 +237,7 @@ def _draw_metric(context: Studies, curves: pd.DataFrame) -> Drawing:
         figures.draw_studies(linked, ax, studies=names, untraced=untraced, name=label)
 
     return Drawing(
-        f"Score against maximum traceable distance: {clean(metric)}",
+        f"Score against maximum traceable distance: {clean(write.name)}",
         [("", panel)],
         height=3.1,
         caption=(
@@ -229,9 +246,10 @@ def _draw_metric(context: Studies, curves: pd.DataFrame) -> Drawing:
             f"{describe_differences(shown)}"
         ),
         alt=(
-            f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
-            f"{format_mtd(best['mtd'])}."
+            f"The {write.say('highest')} mean is {write.score(best['mean'])}, of "
+            f"{clean(best['study'])} at MTD {format_mtd(best['mtd'])}."
         ),
+        scores=write,
     )
 
 
@@ -244,15 +262,17 @@ def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
 
 def _build_score(context: Studies) -> Contents:
     every = compute_curves(context.studies)
-    curves, metrics = every.drop(columns=["text", "trial"]), every["metric"].unique()
+    metrics = every["metric"].unique()
+    curves = as_read_by_row(every.drop(columns=["text", "trial"]))
     drawings = [_draw_metric(context, every[every["metric"] == metric]) for metric in metrics]
     text = [drawing.alt for drawing in drawings]
     if not drawings:
         text = ["No completed trial has a score, so there is no curve."]
     elif len(metrics) > 1:
+        listed = ", ".join(clean(as_read(name)) for name in metrics)
         several = (
-            f"The studies have different metrics ({', '.join(map(clean, metrics))}), which are not "
-            "drawn in one figure: their scores cannot be compared."
+            f"The studies have different metrics ({listed}), which are not drawn in one "
+            "figure: their scores cannot be compared."
         )
         text.insert(0, several)
     caption = "Mean score of each study by MTD."
@@ -355,7 +375,7 @@ def write_multi_study(
     }
     agreements = agreement.compute(studies) if transfer else None
     verdicts = [
-        answer.verdict
+        answer.label
         if isinstance(answer := page.verdict, Verdict) and answer.levels_run > 1
         else "not applicable"
         for page in pages.values()

@@ -12,6 +12,7 @@ from mtdlab.analysis.data.defaults import MODELS_FOLDER, find_state
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.environment import BUILT_IN
 from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, StudyFrames
+from mtdlab.analysis.data.metric import as_read, is_negated
 from mtdlab.analysis.data.runs import completed_runs, free_settings, is_missing, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.pairing import select_configuration
@@ -118,12 +119,14 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
         trials = trials.assign(**{name: trials[name].mask(auto, used)})
     varied = varied_settings(trials, study.settings)
     general = {
-        "metric": study.metric,
-        "select_by": study.select_by or study.metric,
+        "metric": study.score_format.name,
+        "select_by": as_read(study.select_by or study.metric),
         "sampler": study.sampler,
-        "margin": f"{study.margin:g} points",
+        "margin": study.score_format.stated_margin,
         "alpha": f"{study.alpha:g}",
     }
+    if study.score_format.is_turned:
+        general["direction"] = "minimize"
     if study.table:
         del general["select_by"], general["sampler"]
     fixed = {name: clean(value) for name, value in general.items()}
@@ -168,13 +171,16 @@ def describe_scope(context: StudyContext) -> str:
 
 def define_points(context: StudyContext) -> str:
     """A sentence on what a point is: of which metric, on which data."""
-    study, label = context.study, context.score_label
-    if label.endswith(" (points)"):
+    study, label, write = context.study, context.score_label, context.write
+    name = clean(write.name, most=40)
+    if label.endswith(_PLAIN_LABELS):
         of = f", as {clean(study.program, most=_MOST_LETTERS)} returns it" if study.program else ""
-        return f"Points are those of {clean(study.metric, most=40)}{of}; higher is better."
-    return f"Points of {clean(study.metric, most=40)}: {label}; higher is better."
+        points = "Points" if write.unit else "Scores"
+        return f"{points} are those of {name}{of}; {write.say('higher')} is better."
+    return f"Points of {name}: {label}; higher is better."
 
 
+_PLAIN_LABELS = (" (points)", " (its own unit)", " (lower is better)")
 _DIRTY = "-dirty"
 
 
@@ -226,7 +232,7 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
         varied.append(f"{format_count(following, 'setting')} that follow from others")
     so_far = "" if study.table or describe_status(study).is_over else " so far"
     varied.append(format_count(int(study.trials["seed"].nunique()), "seed") + so_far)
-    data = [study.metric]
+    data = [study.score_format.name]
     if used.corpus:
         data.append(f"trained on {used.corpus.size}")
     if study.program:
@@ -257,14 +263,16 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     same = select_configuration(completed, study.settings, number)
     row = completed.loc[[kept]].iloc[0]
     named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)
-    by, of = clean(study.select_by or study.metric), " of the search" if study.baseline else ""
+    select_by = study.select_by or study.metric
+    by, of = clean(as_read(select_by)), " of the search" if study.baseline else ""
+    highest = "lowest" if is_negated(select_by) else "highest"
     text = (
         f"Kept model: {place_of_model(study)}, of trial {kept} (seed {row['seed']:.0f}), which "
-        f"has the highest {by} of all trials{of}"
+        f"has the {highest} {by} of all trials{of}"
     )
     if kept in same.index:
         return f"{text} and this configuration.", ""
-    ranking = find_scores(same, study.scores, by).fillna(same["score"].astype("float64"))
+    ranking = find_scores(same, study.scores, select_by).fillna(same["score"].astype("float64"))
     median = same.iloc[int(np.argsort(ranking.to_numpy(), kind="stable")[(len(same) - 1) // 2])]
     text += f" and another configuration ({clean(named)})."
     if not (folder := model_folder(study)):

@@ -14,6 +14,7 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.metric import ScoreFormat, as_read
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import clean
@@ -63,21 +64,29 @@ def list_terms(study: StudyFrames) -> Mapping[str, str]:
             terms[clean(study.settings[name].label)] = clean(text.replace("`", ""))
     terms["seed"] = TERMS["seed"]
     sentences = {name: f"{text[:1].upper()}{text[1:]}." for name, text in terms.items()}
-    return sentences | {"score": f"{clean(study.metric)}, in points; higher is better."}
+    return sentences | {"score": f"{clean(describe_metric(study))}."}
 
 
-def _describe_training(runs: pd.DataFrame, program: str) -> str:
+def describe_metric(study: StudyFrames) -> str:
+    """The metric with its unit, and whether higher or lower is better."""
+    write = study.score_format
+    unit = "in points" if write.unit else "in its own unit"
+    return f"{write.name}, {unit}; {write.say('higher')} is better"
+
+
+def _describe_training(runs: pd.DataFrame, program: str, write: ScoreFormat) -> str:
     before, after = runs["score_before"], runs["score"]
     both = np.isfinite(before.astype("float64"))
     if not both.any():
         return "" if program else "The score before training was not recorded."
     text = (
-        f"Training changed the mean score from {before[both].mean():.2f} to "
-        f"{after[both].mean():.2f} ({(after - before)[both].mean():+.2f} points)"
+        f"Training changed the mean score from {write.score(before[both].mean())} to "
+        f"{write.score(after[both].mean())} ({write.difference((after - before)[both].mean())}"
+        f"{write.unit and ' '}{write.unit})"
     )
     seeds = runs.groupby("seed")["score"].mean()
     if len(seeds) > 1:
-        text += f"; the standard deviation of the per-seed means is {seeds.std():.2f} points"
+        text += f"; the standard deviation of the per-seed means is {write.amount(seeds.std())}"
     return text + "."
 
 
@@ -94,7 +103,7 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
     if not len(context.traced) and not full:
         texts = (f"{answer.heading}. {answer.certainty}", score.describe_missing(context))
     elif not full or (context.compares_methods and verdict.levels > 1):
-        training = _describe_training(context.traced, context.study.program)
+        training = _describe_training(context.traced, context.study.program, context.write)
         texts = (*full, verdict.sentence, completed, training)
     standing = describe_standing(context)
     return tuple(filter(None, (*texts, standing, describe_splits(context.study))))
@@ -104,12 +113,12 @@ def list_rows(context: StudyContext) -> dict[str, str]:
     """What a study asks, varied and shows, as text by name; empty where there is nothing to say."""
     study, baseline = context.study, compare_baseline(context)
     select_by = study.select_by or study.metric
-    ranked = "" if select_by == study.metric else f"; {select_by} ranks the trials"
+    ranked = "" if select_by == study.metric else f"; {as_read(select_by)} ranks the trials"
     return {
         "question": ask(context),
         "description": study.description,
         "varied": "; ".join(f"{name} {values}" for name, values in list_varied(study).items()),
-        "score": f"{study.metric}, in points{ranked}",
+        "score": describe_metric(study) + ranked,
         "finding": context.answer.verdict.sentence,
         "baseline": baseline.sentence.removeprefix("Baseline, ") if baseline else "",
     }
@@ -123,7 +132,7 @@ def draw_study(study: StudyFrames) -> "Figure":
     drawn = [*filter(None, [*drawings, score.draw(context)])]
     if not drawn:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
-    with figures.figure_style(study.name):
+    with figures.figure_style(study.name, study.score_format):
         return compose(replace(drawn[0], width=LEAD_WIDTH))
 
 

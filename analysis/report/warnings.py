@@ -9,6 +9,7 @@ import pandas as pd
 from mtdlab.analysis.data.beyond_run import describe_lengths, list_rows
 from mtdlab.analysis.data.environment import BUILT_IN, RecordedCorpus
 from mtdlab.analysis.data.frames import NuisanceTrials, Settings, StudyFrames
+from mtdlab.analysis.data.metric import ScoreFormat, is_loss
 from mtdlab.analysis.data.runs import (
     MTD_DECIMALS,
     completed_runs,
@@ -18,7 +19,6 @@ from mtdlab.analysis.data.runs import (
     name_levels,
     traced_runs,
 )
-from mtdlab.analysis.data.tasks import is_loss
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
 from mtdlab.analysis.measures.trace import PARTS
@@ -90,7 +90,7 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
             _warn_of_short_training(context.trials),
             warn_of_environment(context.study.environment, context.traced),
         ),
-        (*_warn_of_data(context), _warn_of_groups(context.levels.table)),
+        (*_warn_of_data(context), _warn_of_groups(context.levels.table, context.write)),
     )
     return tuple(tuple(filter(None, group)) for group in groups)
 
@@ -109,7 +109,7 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
     if study.sampler in _ADAPTIVE_SAMPLERS:
         yield (
             f"An adaptive sampler ({study.sampler}) chose the settings. It tries more where scores "
-            "were high, so a correlation or a mean over its points is biased; run a grid to assess "
+            "were good, so a correlation or a mean over its points is biased; run a grid to assess "
             "the shape."
         )
     if not study.has_seeds:
@@ -121,7 +121,7 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
         yield repeated
     if pruned := int((study.trials["state"] == "PRUNED").sum()):
         yield (
-            f"A pruner stopped {format_count(pruned, 'trial')} because of low intermediate scores. "
+            f"A pruner stopped {format_count(pruned, 'trial')} because of bad intermediate scores. "
             "A mean or a correlation over the remaining trials is biased: where trials were "
             "pruned, only good ones are left."
         )
@@ -196,8 +196,8 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
 def _warn_of_short_training(trials: pd.DataFrame) -> str:
     ends, known = count_best_at_end(trials)
     text = (
-        f"{ends:,} of {format_count(known, 'trial')} scored highest at their last evaluation. A "
-        "level that learns slowly may be lower here than it would be after more steps."
+        f"{ends:,} of {format_count(known, 'trial')} scored best at their last evaluation. A "
+        "level that learns slowly may be worse here than it would be after more steps."
     )
     return text if ends > _MOST_AT_END * known else ""
 
@@ -229,7 +229,7 @@ def _warn_of_levels(context: StudyContext) -> Iterator[str]:
         means = left.groupby(number_configurations(left, varied))["score"].mean()
         yield (
             f"The verdict leaves out {format_count(len(left), 'trial')} without an MTD, whose best "
-            f"configuration has a mean of {means.max():.2f}."
+            f"configuration has a mean of {context.write.score(means.max())}."
         )
     missing = verdict.levels_run - verdict.levels - len(verdict.left_out)
     if missing > 0 and verdict.seeds > 1:
@@ -243,8 +243,8 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
     study = context.study
     if is_loss(study.metric):
         yield (
-            f"The highest {clean(study.metric)} counts as the best. If it is a loss, as its name "
-            "says, negate it."
+            f"The highest {clean(study.metric)} counts as the best, since no direction was stated. "
+            "If it is a loss, as its name says, run it as another study with direction: minimize."
         )
     corpus = study.ran_with.corpus
     if corpus is not None and corpus.name == BUILT_IN:
@@ -266,10 +266,11 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
     scores = completed_runs(study.trials)["score"].astype("float64")
     if bare := int((study.trials["state"] == "COMPLETE").sum()) - len(scores):
         yield f"{format_count(bare, 'completed trial')} excluded for lack of a score."
-    if study.program and len(scores) and scores.abs().max() <= 1:
+    write = context.write
+    if study.program and write.unit and len(scores) and scores.abs().max() <= 1:
         yield (
-            f"All scores lie between -1 and 1. If {clean(study.metric)} is a fraction, the program "
-            f"should return it x 100: the margin of the verdict is {study.margin:g} points."
+            f"All scores lie between -1 and 1. If {clean(write.name)} is a fraction, the program "
+            f"should return it x 100: the margin of the verdict is {write.stated_margin}."
         )
 
 
@@ -285,7 +286,7 @@ def _warn_of_repeats(trials: pd.DataFrame, corpus: RecordedCorpus) -> str:
     return describe_repeats(corpus.amount, clean(corpus.unit, most=20), corpus.repeated, runs)
 
 
-def _warn_of_groups(table: pd.DataFrame) -> str:
+def _warn_of_groups(table: pd.DataFrame, write: ScoreFormat) -> str:
     """A warning that scores of a level fall into two groups, as where some trials collapse.
 
     Rule: among the residuals of a level of a table of `LevelScores`, after the medians of levels
@@ -305,7 +306,8 @@ def _warn_of_groups(table: pd.DataFrame) -> str:
             lower = int(gaps.argmax()) + 1
             texts.append(
                 f"at MTD {format_mtd(float(str(mtd)))} {lower} of "
-                f"{format_count(len(values), 'seed')} lie {gaps.max():.1f} points below the others"
+                f"{format_count(len(values), 'seed')} lie {write.amount(gaps.max())} "
+                f"{write.say('below')} the others"
             )
     if not texts:
         return ""

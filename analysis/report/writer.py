@@ -10,6 +10,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.markdown import markdown_table
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.data.runs import round_mtd
 from mtdlab.analysis.data.stored_frames import to_parquet
 from mtdlab.analysis.inference.kept import write_whole
@@ -153,6 +154,7 @@ def write_page(
     main: Collection[str] | None = None,
     note: str = "",
     as_shown: bool = False,
+    scores: ScoreFormat = POINTS,
 ) -> Files:
     """Write a page of topics with its figures and tables into a folder.
 
@@ -163,6 +165,7 @@ def write_page(
         context: what the page is about.
         main: the topics of which one has the figure below the headline; None: the first with one.
         note: the note below every figure.
+        scores: how the scores of figures are written.
         as_shown: whether an MTD is written in CSV files as on the page.
 
     Raises:
@@ -171,9 +174,9 @@ def write_page(
     found = ((topic, topic.build(context)) for topic in topics)
     built = [(topic, contents) for topic, contents in found if contents is not None]
     chosen = choose_main_figure(main, built)
-    figure = render_figure(*chosen, note=note) if chosen else None
+    figure = render_figure(*chosen, note=note, scores=scores) if chosen else None
     possible = (
-        _build_section(topic, contents, note, figure.name if figure else "")
+        _build_section(topic, contents, note, scores, figure.name if figure else "")
         for topic, contents in built
         if not contents.missing
     )
@@ -234,7 +237,9 @@ def _lead_with_result(page: BasePage, main: Collection[str]) -> BasePage:
     return replace(page, sections=(result, *others), summary=())
 
 
-def _build_section(topic: Topic[Any], contents: Contents, note: str, main: str) -> Section:
+def _build_section(
+    topic: Topic[Any], contents: Contents, note: str, scores: ScoreFormat, main: str
+) -> Section:
     """The section of a topic, without the figure called `main`, which stands above."""
     return Section(
         topic.name,
@@ -242,7 +247,7 @@ def _build_section(topic: Topic[Any], contents: Contents, note: str, main: str) 
         tuple(filter(None, contents.text)),
         warnings=tuple(contents.warnings),
         figures=tuple(
-            render_figure(name, drawing, note=note)
+            render_figure(name, drawing, note=note, scores=scores)
             for name, drawing in contents.figures.items()
             if drawing is not None and name != main
         ),
@@ -298,7 +303,16 @@ def write_report(
     earlier = [path.name for path in (out / "data").glob("*.parquet")]
     write_files(out / "data", data, earlier)
     main = [topic.name for topic in topics if topic.answers_to(answer.topic)]
-    files = write_page(out, page, topics, context, main=main, note=context.note, as_shown=True)
+    files = write_page(
+        out,
+        page,
+        topics,
+        context,
+        main=main,
+        note=context.note,
+        as_shown=True,
+        scores=context.write,
+    )
     return Report(
         **vars(files),
         verdict=answer.verdict,

@@ -294,7 +294,7 @@ def compute_curves(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     for study in studies_by_method(studies):
         for runs in (untraced_runs(study.trials), traced_runs(study.trials)):
             if len(part := summarise(runs, by=["mtd"])):
-                labels = describe_means(part, runs)
+                labels = describe_means(part, runs, write=study.score_format)
                 labels["text"] = f"{study.name}. " + labels["text"]
                 named = part.assign(study=study.name, metric=study.metric)
                 parts.append(named.join(labels))

@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from mtdlab.analysis.data.defaults import MARGIN
+from mtdlab.analysis.data.metric import is_in_points
 from mtdlab.api.given import Given, Overrides, StudySource, assign
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, describe
 from mtdlab.terminal import progress_bar
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from mtdlab.analysis.measures import Floats
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import CostEstimate
+
+EFFECT = 2.0
+"""The points of the peak, slope or lead that a study is to find, unless other ones are stated."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,7 @@ def plan(
     imports: Sequence[str] = (),
     evaluator: str | None = None,
     objective: str | None = None,
-    effect: float = 2.0,
+    effect: float | None = None,
     sd: float | None = None,
     record: bool = True,
     measure: bool = True,
@@ -241,13 +246,15 @@ def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [text] if text else []
 
 
-def find_design(spec: "StudySpec", url: str, *, effect: float, sd: float | None) -> Design:
+def find_design(spec: "StudySpec", url: str, *, effect: float | None, sd: float | None) -> Design:
     """A study's design, with its specification as one that is not recorded."""
     from mtdlab.analysis.inference.looks import boundaries_at
     from mtdlab.config.study import plan_of, sha256_of
 
     plan = plan_of(spec)
     nominal = boundaries_at(spec.looks, spec.alpha).nominal.tolist()
+    # in a unit of its own, as many margins as 2 points are
+    effect = effect or (EFFECT if is_in_points(spec.metric) else EFFECT / MARGIN * spec.margin)
     power = _power(spec, url, effect, sd, nominal)
     looks = [Look(*look) for look in zip(spec.looks, nominal, strict=True)]
     asked = plan.get("questions") or [spec.planned_question().asked.write()]
@@ -275,8 +282,9 @@ def _power(
 ) -> Power | None:
     """What a study shows of its configurations, or of its levels of MTD within the run.
 
-    None for a study of which these are not known, with fewer than two of them, and for more than 30
-    configurations. `nominal`: significance level of each look.
+    None for a study of which these are not known, with fewer than two of them, for more than 30
+    configurations, and where scores have a unit of their own and nothing tells how they scatter.
+    `nominal`: significance level of each look.
     """
     from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.analysis.inference import power
@@ -290,6 +298,8 @@ def _power(
     if not design.ordered and len(design.distance) > MOST_LEVELS:
         return None
     scatter, bases = _find_scatter(spec, url, design.distance, sd, ordered=design.ordered)
+    if bases["errors"] == "assumed" and not is_in_points(spec.metric):
+        return None
     heights = power.peak_effects(design.distance, effect) + effect
     # the peak's top is in the middle of the range, where no level need be
     top = int(heights.argmax())

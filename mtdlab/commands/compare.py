@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.statistics.contrasts import Contrast
 
@@ -79,7 +82,9 @@ def compare(
 
 
 def _print(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> None:
-    print_text(f"{names[0]} and {names[1]}: {study.metric}, in points")
+    write = study.score_format
+    unit = "in points" if write.unit else f"in its own unit; {write.say('higher')} is better"
+    print_text(f"{names[0]} and {names[1]}: {write.name}, {unit}")
     differing = [
         {"setting": name, **dict(zip(names, map(format_value, values), strict=True))}
         for name, values in contrast.settings.items()
@@ -91,15 +96,21 @@ def _print(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -
         counted = "configuration" if "low" in contrast.table else "seed"
         print_text(f"\nscores by {counted}")
         columns = {"first": names[0], "second": names[1], "low": "95 % CI", "high": ""}
-        print_table(contrast.table.rename(columns=columns).to_dict("records"))
-    print_text(f"\n{wrap_text(_sentence(contrast, names))}")
+        print_table(_scores(study, contrast).rename(columns=columns).to_dict("records"))
+    print_text(f"\n{wrap_text(_sentence(contrast, names, write))}")
 
 
-def _sentence(contrast: "Contrast", names: tuple[str, str]) -> str:
+def _scores(study: "StudyFrames", contrast: "Contrast") -> "DataFrame":
+    """The scores of both, and their differences, as they were read."""
+    return study.score_format.frame(contrast.table, "first", "second")
+
+
+def _sentence(contrast: "Contrast", names: tuple[str, str], write: ScoreFormat) -> str:
     what = contrast.difference
     if not contrast.seeds:
         return "No configuration was run with the same seed in both, so nothing can be compared."
-    pair = f"{names[0]} less {names[1]}: {what.mean:+.2f} points"
+    size = f"{write.difference(what.mean)} {write.unit}".rstrip()
+    pair = f"{names[0]} less {names[1]}: {size}"
     seeds = format_count(contrast.seeds, "shared seed")
     if "low" in contrast.table:
         seeds += f", {format_count(contrast.configurations, 'shared configuration')}"
@@ -111,19 +122,19 @@ def _sentence(contrast: "Contrast", names: tuple[str, str]) -> str:
         else "It is not adjusted for choosing this pair by its scores: mtdlab confirm measures the "
         "best configuration again, with fresh seeds."
     )
-    return f"{pair} (95 % CI {what.low:.2f} to {what.high:.2f}; paired over {seeds}). {note}"
+    return f"{pair} (95 % CI {write.interval(what.low, what.high)}; paired over {seeds}). {note}"
 
 
 def _fields(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> dict[str, Any]:
-    """The comparison as it is printed with --json: first less second, in points."""
+    """The comparison as it is printed with --json: first less second."""
     return {
         "study": study.name,
         "first": names[0],
         "second": names[1],
-        "metric": study.metric,
+        "metric": study.score_format.name,
         "settings": {name: list(values) for name, values in contrast.settings.items()},
         "shared_seeds": contrast.seeds,
         "shared_configurations": contrast.configurations,
-        "difference": vars(contrast.difference),
-        "scores": contrast.table.to_dict("records"),
+        "difference": vars(contrast.difference.as_read(study.score_format)),
+        "scores": _scores(study, contrast).to_dict("records"),
     }

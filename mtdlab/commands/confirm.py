@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
@@ -51,6 +52,7 @@ def confirm(
     )
     again = remeasured(planned, url) if result.counts.get("COMPLETE") else None
     best, runner_up = planned.names
+    write = ScoreFormat(planned.spec.metric, planned.spec.margin)
     if as_json:
         print_json(
             {
@@ -60,16 +62,17 @@ def confirm(
                 "runner_up": runner_up,
                 "best_mtd": mtd_value(planned.best),
                 "runner_up_mtd": mtd_value(planned.runner_up),
-                "original": _estimate(planned.original),
-                "remeasured": _estimate(again) if again else None,
+                "original": _estimate(planned.original, write),
+                "remeasured": _estimate(again, write) if again else None,
                 "confirmed": again is not None and again.difference.low > 0,
             }
         )
     else:
-        rows = [{"": study} | _estimate(planned.original)]
-        rows += [{"": planned.spec.name} | _estimate(again)] if again else []
+        rows = [{"": study} | _estimate(planned.original, write)]
+        rows += [{"": planned.spec.name} | _estimate(again, write)] if again else []
+        write = ScoreFormat(planned.spec.metric, planned.spec.margin)
         print_text(
-            f"{best} less {runner_up}, points, "
+            f"{best} less {runner_up}, {write.unit or write.name}, "
             "with 95 % intervals over seeds, and evaluation items where they were recorded"
         )
         print_table(rows)
@@ -78,8 +81,8 @@ def confirm(
     raise typer.Exit(result.exit_code)
 
 
-def _estimate(contrast: "Contrast") -> dict[str, Any]:
-    return {"seeds": contrast.seeds, **vars(contrast.difference)}
+def _estimate(contrast: "Contrast", write: ScoreFormat) -> dict[str, Any]:
+    return {"seeds": contrast.seeds, **vars(contrast.difference.as_read(write))}
 
 
 def _sentence(original: "Contrast", again: "Contrast") -> str:

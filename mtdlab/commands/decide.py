@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +10,7 @@ import typer
 
 from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Reading
 from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.commands.report import parse_columns
@@ -56,9 +57,9 @@ def decide(
     margin: Annotated[
         float | None,
         typer.Option(
-            metavar="POINTS",
-            help="A difference of fewer points (score x 100) counts as none. Default: the study's, "
-            "0.5 for a file.",
+            metavar="NUMBER",
+            help="The difference that counts as none, in points (score x 100) or the score's own "
+            "unit, of which it has to be stated. Default: the study's, 0.5 points for a file.",
         ),
     ] = None,
     session: Annotated[
@@ -71,9 +72,9 @@ def decide(
     failed_score: Annotated[
         float | None,
         typer.Option(
-            metavar="POINTS",
+            metavar="SCORE",
             help="What a run counts that failed or was pruned, such as the score of guessing, "
-            "in points (score x 100). Default: its seed is left out.",
+            "in points (score x 100) or the score's own unit. Default: its seed is left out.",
         ),
     ] = None,
     score: opt.Score = "",
@@ -104,7 +105,7 @@ def decide(
         )
     try:
         study = (
-            open_table(Path(source), Reading(score, columns, scale=scale, direction=direction))
+            open_table(Path(source), Reading(score, columns, (), scale, direction, margin))
             if is_file
             else load_frames(source, storage, curves=False)
         )
@@ -123,27 +124,29 @@ def decide(
     except OSError as error:
         raise MtdlabError(f"--session {session}: {reason_of(error)}") from None
     if as_json:
-        print_json({"study": study.name, "metric": study.metric} | asdict(found))
+        print_json({"study": study.name, "metric": study.score_format.name} | asdict(found))
     else:
-        print_text("\n".join(map(wrap_text, _sentences(found))))
+        write = replace(study.score_format, margin=found.margin)
+        print_text("\n".join(map(wrap_text, _sentences(found, write))))
     raise typer.Exit(ANSWERS[found.answer][0])
 
 
-def _sentences(decision: "Decision") -> Iterator[str]:
+def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
     """The answer with the difference, what its bounds hold for, and what is left out or to do."""
     from mtdlab.analysis.inference.decide import describe_failures
 
     difference, left_out = decision.difference, decision.left_out
     if len(decision.shared) < 2:
-        yield from _untested_sentences(decision)
+        yield from _untested_sentences(decision, write)
         return
-    interval = f"{difference.low:.2f} to {difference.high:.2f}"
+    size = f"{write.unsigned.difference(difference.mean)} {write.unit}".rstrip()
+    interval = write.unsigned.interval(difference.low, difference.high)
     if math.isnan(difference.low):
         interval = "no interval, since all seeds differ by the same"
     yield (
         f"{decision.answer}: {decision.candidate} less {decision.baseline} is "
-        f"{difference.mean:+.2f} points ({interval}; {len(decision.shared)} common seeds; margin "
-        f"{decision.margin:g} points); the interval {ANSWERS[decision.answer][1]}."
+        f"{size} ({interval}; {len(decision.shared)} common seeds; margin {write.stated_margin}); "
+        f"the interval {write.say(ANSWERS[decision.answer][1])}."
     )
     if decision.answer == "failures":
         yield (
@@ -159,7 +162,8 @@ def _sentences(decision: "Decision") -> Iterator[str]:
     if decision.looks:
         scope = f"all looks at this candidate ({len(decision.looks)} so far)"
     if decision.candidates:
-        scope += f", the lower one for all candidates together ({decision.candidates} so far)"
+        bound = f"the {write.say('lower')} one"
+        scope += f", {bound} for all candidates together ({decision.candidates} so far)"
     bound = f"a one-sided bound of {100 * (1 - decision.alpha):g} %"
     yield f"Each end of the interval is {bound} for {scope}."
     if failures := describe_failures(*decision.ended, decision.candidate, decision.baseline):
@@ -169,15 +173,16 @@ def _sentences(decision: "Decision") -> Iterator[str]:
         yield f"Left out: {seeds} with which one of the two has no score ({named})."
 
 
-def _untested_sentences(decision: "Decision") -> Iterator[str]:
+def _untested_sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
     """What is known with fewer than two common seeds, and what to run."""
     count, alone = len(decision.shared), decision.left_out
     why = "no seeds were recorded"
     if count or alone:
         why = f"they have {format_count(count, 'common seed')} with scores"
+    size = f"{decision.difference.mean:+.4g} {write.unit}".rstrip()
     yield (
-        f"{decision.answer}: {decision.candidate} less {decision.baseline} is "
-        f"{decision.difference.mean:+.4g} points; nothing is tested, since {why}."
+        f"{decision.answer}: {decision.candidate} less {decision.baseline} is {size}; nothing is "
+        f"tested, since {why}."
     )
     if alone:
         named = ", ".join(map(str, alone[:10]))

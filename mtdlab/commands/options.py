@@ -129,13 +129,14 @@ ScoreScale = Annotated[
     Scale | None,
     typer.Option(
         help="Of a table: whether scores are from -1 to 1, x 100, or in a unit of their own. "
-        "Default: fraction if all lie between -1 and 1, else percent."
+        "Default: by the score's name; a correlation or a share, such as an accuracy, is a "
+        "fraction if all values lie between -1 and 1."
     ),
 ]
 ScoreDirection = Annotated[
     Direction | None,
     typer.Option(
-        help="Of a table: whether higher or lower scores are better; lower ones are negated. "
+        help="Of a table: whether higher or lower scores are better. "
         "Default: maximize; required of a score that is a loss by its name."
     ),
 ]

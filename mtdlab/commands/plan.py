@@ -10,6 +10,7 @@ import typer
 import yaml
 
 from mtdlab.analysis.data.durations import format_count, format_seconds
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
     Design,
@@ -49,13 +50,17 @@ def plan(
     jobs: opt.Jobs = None,
     jobs_per_gpu: opt.JobsPerGpu = 1,
     effect: Annotated[
-        float, typer.Option(min=0.01, help="Points of the peak, slope or lead to be found.")
-    ] = 2.0,
+        float | None,
+        typer.Option(
+            help="The peak, slope or lead to be found, in points or the score's own unit. Default: "
+            "2 points, or 4 margins."
+        ),
+    ] = None,
     sd: Annotated[
         float | None,
         typer.Option(
-            min=0.001,
-            help="Residual standard deviation of a run. Default: that of the study's runs, or 1.5.",
+            help="Residual standard deviation of a run. Default: that of the study's runs, or 1.5 "
+            "points; without either the power of a score in its own unit is not known.",
         ),
     ] = None,
     storage: opt.Storage = None,
@@ -202,7 +207,10 @@ def _span(bounds: tuple[float, float]) -> str:
 
 def describe_design(design: Design) -> list[str]:
     """Power and looks in a few lines."""
-    lines = _describe_power(design.power) if design.power else []
+    write = ScoreFormat(design.specification.metric, design.specification.margin)
+    lines = _describe_power(design.power, write) if design.power else []
+    if not (lines or write.unit):
+        lines = [f"power   not known: state --sd, the scatter of {write.name} between seeds"]
     if len(design.looks) > 1:
         levels = ", ".join(f"{look.seeds} ({look.nominal_level:.2g})" for look in design.looks)
         lines.append(f"looks   at seeds (nominal level): {levels}")
@@ -213,7 +221,7 @@ def describe_specification(specified: Specification) -> list[str]:
     """What is asked, a line a question, what answers are judged by, and whether it is recorded."""
     from mtdlab.analysis.questions.wording import describe_recorded
 
-    state = "not recorded"
+    state, write = "not recorded", ScoreFormat(specified.metric, specified.margin)
     if specified.trials_started is not None:
         state = f"recorded {describe_recorded(specified.trials_started)}"
     declared = "" if specified.is_declared else " (follows from what varies)"
@@ -224,24 +232,26 @@ def describe_specification(specified: Specification) -> list[str]:
     return [
         f"asks    {asked[0]}{declared}",
         *(f"        {question}" for question in asked[1:]),
-        f"verdict margin {specified.margin:g}, alpha {specified.alpha:g}, metric "
-        f"{specified.metric}; {state}",
+        f"verdict margin {write.stated_margin}, alpha {specified.alpha:g}, metric {write.name}, "
+        f"{write.say('higher')} is better; {state}",
         f"        SHA-256 {specified.sha256}",
     ]
 
 
-def _describe_power(power: Power) -> list[str]:
+def _describe_power(power: Power, write: ScoreFormat) -> list[str]:
     """What the planned seeds find, what 80 % power takes, and what both assume."""
     seeds, precision, bases = format_count(power.seeds, "seed"), power.precision, power.bases
     cells = [("", f"found with {seeds}", "80 % power takes")]
     for target in power.targets:
         found = "" if target.found is None else f"{100 * target.found:.0f} %"
-        cells.append((_describe_target(target, power), found, _needed(target.needed, power.items)))
+        cells.append(
+            (_describe_target(target, power, write), found, _needed(target.needed, power.items))
+        )
     first, second, _ = (max(map(len, column)) for column in zip(*cells, strict=True))
     table = [f"{text:{first}}  {found:{second}}  {need}".rstrip() for text, found, need in cells]
     notes = [
-        f"residual standard deviation {precision.residual_sd:.2g} points, {bases['errors']}; "
-        f"correlations {bases['correlations']}"
+        f"residual standard deviation {f'{precision.residual_sd:.2g} {write.unit}'.rstrip()}, "
+        f"{bases['errors']}; correlations {bases['correlations']}"
     ]
     if bases["errors"] == "assumed":
         notes.append(
@@ -264,18 +274,18 @@ def _describe_power(power: Power) -> list[str]:
     return ["power" + lines[0][5:], *lines[1:]]
 
 
-def _describe_target(target: "Target", power: Power) -> str:
+def _describe_target(target: "Target", power: Power, write: ScoreFormat) -> str:
     """What a study is to show, in a few words."""
     from mtdlab.analysis.data.runs import format_mtd
 
-    size, where = f"{target.points:.3g} points", ""
+    size, where = f"{target.points:.3g} {write.unit}".rstrip(), ""
     if target.found is None:
         where = f" with {target.compared} levels"
     elif power.peak_mtd and power.peak_points and power.peak_points < 0.995 * target.points:
         # its top is in the middle of the range, between two levels
         where = f" ({power.peak_points:.2f} at MTD {format_mtd(power.peak_mtd)})"
     texts = {
-        "peak": f"peak of {size}{where}",
+        "peak": f"{write.say('peak')} of {size}{where}",
         "slope": f"slope of {size} over the range",
         "end": f"slope up to its end, within {size}",
         "flat": f"flat within {size}",

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from mtdlab.analysis.data.metric import as_read, write_score
 from mtdlab.terminal import in_columns, print_text
 
 _LABEL = 12
@@ -37,8 +38,10 @@ def in_list(values: Mapping[str, Any]) -> str:
 
 
 def in_scores(scores: Mapping[str, float]) -> str:
-    """Scores by name in one line, with two decimals."""
-    return ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
+    """Scores by name in one line, as they were read."""
+    return ", ".join(
+        f"{as_read(name)} {write_score(name, score)}" for name, score in scores.items()
+    )
 
 
 def format_value(value: Any) -> str:

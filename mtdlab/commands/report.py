@@ -1,5 +1,6 @@
 """The command report, for studies, a table of runs, stored frames or published means."""
 
+import math
 import sys
 import time
 import webbrowser
@@ -13,6 +14,7 @@ import typer
 
 from mtdlab import __version__
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun, Reading
+from mtdlab.analysis.data.metric import ScoreFormat, as_read
 from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
 from mtdlab.commands import options as opt
@@ -71,6 +73,14 @@ def report(
     ] = None,
     scale: opt.ScoreScale = None,
     direction: opt.ScoreDirection = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="With --table: the difference that counts as none, in points (score x 100) or the "
+            "score's own unit, of which it has to be stated. Default: 0.5 points.",
+        ),
+    ] = None,
     beyond_run: Annotated[
         BeyondRun,
         typer.Option(
@@ -120,12 +130,14 @@ def report(
 
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
     columns, settings = parse_columns(column or []), tuple(setting or [])
-    reading = Reading(score, columns, settings, scale, direction, beyond_run)
+    reading = Reading(score, columns, settings, scale, direction, margin, beyond_run)
     source = PageSource(studies, storage, table, reading, from_ or [], published, references)
     source.check()
     if (watch or references) and not studies:
         option = "--watch reads a database again" if watch else "--references are recorded in one"
         raise MtdlabError(f"{option}; use it with the name of a study")
+    if margin is not None and not 0 < margin < math.inf:
+        raise MtdlabError(f"--margin {margin:g}: it must be a number above 0")
     if transfer and len(studies) + len(source.stored) < 2:
         raise MtdlabError("--transfer compares a study with others; name two or more")
     opens = iter([open_])
@@ -292,26 +304,28 @@ def _page_fields(written: "Report") -> dict[str, Any]:
         "mtd_sufficient": written.mtd_sufficient,
         "seeds_for_power": written.needed and written.needed.seeds,
         "items_for_power": written.needed and written.needed.items,
-        "baseline": baseline_fields(written.baseline),
+        "baseline": baseline_fields(written.baseline, written.verdict.score_format),
     }
 
 
-def baseline_fields(compared: "BaselineComparison | None") -> dict[str, Any] | None:
+def baseline_fields(
+    compared: "BaselineComparison | None", write: ScoreFormat
+) -> dict[str, Any] | None:
     """A study's baseline as it is printed with --json; None without one, or without a score.
 
-    difference: the baseline less the configuration of a trial, in points; its interval holds for
-    so many configurations at once.
+    difference: the baseline less the configuration of a trial; its interval holds for so many
+    configurations at once.
     """
     if compared is None or (against := compared.against) is None:
         return None
     return {
         "name": compared.name,
         "seeds": against.mean.seeds,
-        **vars(against.mean.estimate),
+        **vars(against.mean.estimate.as_read(write)),
         "difference": {
             "trial": compared.best,
             "seeds": compared.seeds,
-            **vars(compared.difference),
+            **vars(compared.difference.as_read(write)),
             "configurations": against.compared,
             "items": against.items,
         },
@@ -334,20 +348,21 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.analysis.statistics.best_trial import compute_choices
 
-    select_by = study.select_by or study.metric
+    write, select_by = study.score_format, study.select_by or study.metric
     best = next(iter(compute_choices(study).to_dict("records")), None)
     if best is not None and best["chosen_by"] != select_by:
         best = None
     return {
-        "metric": study.metric,
-        "select_by": select_by,
+        "metric": write.name,
+        "direction": "minimize" if write.is_turned else "maximize",
+        "select_by": as_read(select_by),
         "best": best
         and {
             "trial": best["number"],
             "mtd": mtd_value(best["mtd"]),
-            "select_by_score": best["value"],
+            "select_by_score": ScoreFormat(select_by).as_read(best["value"]),
             "optimism": best["optimism"],
-            "score": best["score"],
+            "score": write.as_read(best["score"]),
             "score_optimism": best["score_optimism"],
         },
     }

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mtdlab.analysis.data.metric import as_read, read_scores
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import in_fields, in_list, print_json, print_table
@@ -59,7 +60,9 @@ def reproduce(
 
 
 def _rows(reproduction: "Reproduction") -> list[dict[str, Any]]:
-    before, after = reproduction.trial.scores, reproduction.differences
+    before, after, scores = map(
+        read_scores, (reproduction.trial.scores, reproduction.differences, reproduction.scores)
+    )
     return [
         {
             "score": name,
@@ -67,7 +70,7 @@ def _rows(reproduction: "Reproduction") -> list[dict[str, Any]]:
             "reproduced": f"{score:.4f}",
             "difference": f"{after[name]:+.4g}" if after.get(name) else after.get(name),
         }
-        for name, score in reproduction.scores.items()
+        for name, score in scores.items()
     ]
 
 
@@ -95,11 +98,11 @@ def _fields(repeatable: "Repeatable", reproduction: "Reproduction") -> dict[str,
     return {
         "study": repeatable.study,
         "trial": reproduction.trial.row.number,
-        "metric": repeatable.metric,
+        "metric": as_read(repeatable.metric),
         "identical": reproduction.identical,
-        "recorded": dict(reproduction.trial.scores),
-        "reproduced": dict(reproduction.scores),
-        "difference": reproduction.differences,
+        "recorded": read_scores(reproduction.trial.scores),
+        "reproduced": read_scores(reproduction.scores),
+        "difference": read_scores(reproduction.differences),
         "first_different_step": reproduction.first_step,
         "environment": {
             name: {"recorded": before, "now": now}

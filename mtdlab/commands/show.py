@@ -8,6 +8,7 @@ import typer
 
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
+from mtdlab.analysis.data.metric import ScoreFormat, as_read, is_negated, read_scores, write_score
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
     describe_failures,
@@ -23,7 +24,7 @@ from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
     from mtdlab.analysis.notebook import Study
-    from mtdlab.store import FinishedTrial, StudyOverview
+    from mtdlab.store import StudyOverview
     from mtdlab.store.recorded import RecordedTrial
 
 
@@ -54,40 +55,52 @@ def study_fields(study: "StudyOverview") -> dict[str, Any]:
     return {
         "study": study.name,
         "state": study.state,
-        "metric": study.metric,
-        "select_by": study.select_by,
+        **metric_fields(study),
         "planned": study.planned,
         **{state.lower(): study.counts.get(state, 0) for state in states},
-        "best": best_fields(study.best),
+        "best": best_fields(study),
         "last": study.last and study.last.isoformat(timespec="seconds"),
     }
 
 
-def best_fields(best: "FinishedTrial | None") -> dict[str, Any] | None:
+def metric_fields(study: "StudyOverview") -> dict[str, str]:
+    """The scores of a study as they are printed with --json, by the names of what was read."""
+    direction = "minimize" if is_negated(study.metric) else "maximize"
+    names = {"metric": as_read(study.metric), "select_by": as_read(study.select_by)}
+    return names | {"direction": direction}
+
+
+def best_fields(study: "StudyOverview") -> dict[str, Any] | None:
     """The best trial as it is printed with --json: `select_by_score` ranks it; None without one."""
     from mtdlab.analysis.data.runs import mtd_value
 
-    if best is None:
+    if (best := study.best) is None:
         return None
+    score, ranking = (
+        value if value is None else ScoreFormat(name).as_read(value)
+        for name, value in ((study.metric, best.score), (study.select_by, best.ranking))
+    )
     return {
         "trial": best.number,
         "seed": best.seed,
         "parameters": best.parameters,
         "mtd": mtd_value(best.mtd),
-        "select_by_score": best.ranking,
-        "score": best.score,
+        "select_by_score": ranking,
+        "score": score,
     }
 
 
 def _row(study: "StudyOverview") -> dict[str, Any]:
     failed = study.counts.get("FAIL", 0)
-    best = study.best
+    best, score = study.best, None
+    if best is not None and best.score is not None:
+        score = write_score(study.metric, best.score)
     return {
         "study": study.name,
         "state": study.state + (f", {failed} failed" if failed and study.best else ""),
         "trials": f"{study.counts.get('COMPLETE', 0)}/{study.planned}",
-        "metric": study.metric,
-        "best": None if best is None or best.score is None else f"{best.score:.2f}",
+        "metric": as_read(study.metric),
+        "best": score,
         "trial": None if best is None else best.number,
         "last": study.last and f"{study.last:%Y-%m-%d %H:%M}",
     }
@@ -110,7 +123,7 @@ def show(
     """
     from mtdlab.api.report import load_study
     from mtdlab.store import list_studies
-    from mtdlab.store.recorded import read_trial
+    from mtdlab.store.recorded import read_recorded, read_trial
     from mtdlab.store.tables import living_state
     from mtdlab.store.urls import mask, storage_url
 
@@ -129,14 +142,14 @@ def show(
         rows = _describe_study(frames, overview, model, url)
         print_text(in_fields([*rows, *(("next", line) for line in following)]))
         return
-    recorded = read_trial(url, study, trial)
+    recorded, metric = read_trial(url, study, trial), read_recorded(url, study).metric
     if as_json:
-        print_json(_trial_fields(study, recorded, model, url))
+        print_json(_trial_fields(study, metric, recorded, model, url))
     else:
         ended = living_state(recorded.row)
         state = "failed" if ended == "FAIL" else ended.lower()
         print_text(f"trial {trial} of study {study} in {mask(url)}: {state}")
-        print_text(in_fields(_describe_trial(study, recorded, model, url)))
+        print_text(in_fields(_describe_trial(study, metric, recorded, model, url)))
         if recorded.row.traceback:
             print_text(f"\n{recorded.row.traceback.rstrip()}")
 
@@ -154,7 +167,7 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path, url: str
         "varied": _varied_values(frames),
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
         "verdict": list_fields(context),
-        "baseline": baseline_fields(compare_baseline(context)),
+        "baseline": baseline_fields(compare_baseline(context), context.write),
         "failed": failed[["trial", "reason", "reason_code"]].to_dict("records"),
         "model": find_model(study, model, url)[0],
     }
@@ -242,11 +255,13 @@ def _varied_values(frames: "Study") -> dict[str, list[Any]]:
     return varied
 
 
-def _trial_fields(study: str, trial: "RecordedTrial", model: Path, url: str) -> dict[str, Any]:
+def _trial_fields(
+    study: str, metric: str, trial: "RecordedTrial", model: Path, url: str
+) -> dict[str, Any]:
     from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.store.tables import living_state
 
-    row = trial.row
+    row, write = trial.row, ScoreFormat(metric)
     return {
         "study": study,
         "trial": row.number,
@@ -255,9 +270,11 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path, url: str) -> 
         "seed": row.seed,
         "parameters": dict(trial.parameters),
         "mtd": mtd_value(row.mtd),
-        "score": row.score,
-        "score_before": row.score_before,
-        "scores": dict(trial.scores),
+        **{
+            name: score if score is None else write.as_read(score)
+            for name, score in (("score", row.score), ("score_before", row.score_before))
+        },
+        "scores": read_scores(trial.scores),
         "best_step": row.best_step,
         "seconds": row.wall_seconds,
         "peak_memory": row.peak_memory,
@@ -272,7 +289,7 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path, url: str) -> 
 
 
 def _describe_trial(
-    study: str, trial: "RecordedTrial", model: Path, url: str
+    study: str, metric: str, trial: "RecordedTrial", model: Path, url: str
 ) -> list[tuple[str, str]]:
     from mtdlab.analysis.data.runs import format_mtd
 
@@ -280,7 +297,7 @@ def _describe_trial(
     where = str(model) if kept == row.number else ""
     if kept not in (None, row.number):
         where = f"not kept; {model} is the model of trial {kept}"
-    before = "" if row.score_before is None else f"{row.score_before:.2f}"
+    before = "" if row.score_before is None else write_score(metric, row.score_before)
     return [
         ("reason", row.reason),
         ("varied" if row.role == SEARCH else row.role, in_list(trial.parameters)),

@@ -5,9 +5,10 @@ from typing import Any
 
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.analysis.data.metric import ScoreFormat, as_read
 from mtdlab.commands.printing import describe_failures, print_json, wrap_text
 from mtdlab.commands.report import baseline_fields
-from mtdlab.commands.show import best_fields, describe_best, find_model, list_next
+from mtdlab.commands.show import best_fields, describe_best, find_model, list_next, metric_fields
 from mtdlab.config import StudySpec
 from mtdlab.store.records import as_record
 from mtdlab.store.urls import mask
@@ -30,7 +31,11 @@ def print_result(
         frames = load_frames(result.name, result.storage, curves=False)
         baseline = compare_baseline(StudyContext(frames))
     if as_json:
-        own = {} if baseline is None else {"baseline": baseline_fields(baseline)}
+        own = (
+            {}
+            if baseline is None
+            else {"baseline": baseline_fields(baseline, ScoreFormat(spec.metric))}
+        )
         print_json(summary_fields(result, models, invocation) | own)
         return result.exit_code
     if baseline is not None:
@@ -46,9 +51,8 @@ def summary_fields(result: SweepResult, models: Path, invocation: Invocation) ->
     fields = {
         "study": result.name,
         "storage": mask(result.storage),
-        "metric": result.metric,
-        "select_by": result.select_by,
-        "best": best_fields(result.best),
+        **metric_fields(result),
+        "best": best_fields(result),
         "model": find_model(result, models / result.name, result.storage)[0],
         "planned": result.planned,
         "ran": result.ran,
@@ -80,7 +84,7 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
         + f"; {result.ran} run now in {format_seconds(result.seconds)}"
     ]
     if result.best:
-        lines.append(f"best trial by {result.select_by}: {describe_best(result)}")
+        lines.append(f"best trial by {as_read(result.select_by)}: {describe_best(result)}")
         if result.keeps_models:
             folder = models / result.name
             absent = f"not in {folder}: another machine has it, or it could not be saved"

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mtdlab.analysis.data.defaults import MOST_COMPARED
+from mtdlab.analysis.data.metric import is_loss, is_negated, negated
 from mtdlab.analysis.data.questions import QuestionError
 from mtdlab.config.method_study import given_to
 from mtdlab.config.nuisance import NUISANCE
@@ -61,7 +62,7 @@ def add_metric_task(top: StudyFile) -> StudyFile:
     trainer: dict[str, Any] = dict(top.trainer)
     try:
         listed = _list_tasks(trainer)
-        names = [score_name(task) for task in external_tasks(listed)]
+        names = [task_of(score_name(task)) for task in external_tasks(listed)]
     except ValueError:
         # a mistake of trainer.tasks, which its own check reports
         return top
@@ -77,12 +78,49 @@ def add_metric_task(top: StudyFile) -> StudyFile:
     return top.model_copy(update={"metric": metric, "trainer": trainer, "select_by": select_by})
 
 
+def check_direction(top: StudyFile, of_program: bool, source: Source) -> None:
+    """Check that a stated direction is one that the scores can have."""
+    if top.direction != "minimize" or not source.is_correct("metric", "select_by", "direction"):
+        return
+    if not of_program and task_of(top.metric) != EVALUATOR:
+        message = f"higher is better of {top.metric}; only an evaluator's scores are minimised"
+        source.add(("direction",), message)
+    ranks = of_program and "select_by" in top.model_fields_set
+    if ranks and is_loss(top.metric) != is_loss(top.select_by):
+        one, other = sorted((top.metric, top.select_by), key=is_loss)
+        message = f"it holds for {other} and {one} alike, but {one} is no loss by its name"
+        source.add(("direction",), f"{message}; rank by another score")
+
+
+def name_negated(top: StudyFile, *, of_program: bool) -> StudyFile:
+    """The top level with the names that scores have which are negated: all of a program's, and
+    those of an evaluator that the file names."""
+    if top.direction != "minimize":
+        return top
+
+    def name(score: str) -> str:
+        is_own = of_program or task_of(score) == EVALUATOR
+        return negated(score) if is_own and not is_negated(score) else score
+
+    changed: dict[str, Any] = {"metric": name(top.metric)}
+    if "select_by" in top.model_fields_set:
+        changed["select_by"] = name(top.select_by)
+    if not of_program:
+        trainer = dict(top.trainer)
+        if isinstance(selected := trainer.get("select_on"), str):
+            trainer["select_on"] = name(selected)
+        tasks = [task for task in _list_tasks(trainer).split(",") if task.strip() != EVALUATOR]
+        trainer["tasks"] = ",".join([*tasks, changed["metric"]])
+        changed["trainer"] = trainer
+    return top.model_copy(update=changed)
+
+
 def with_evaluator(
     modules: tuple[UserModule, ...], trainer: Mapping[str, Any]
 ) -> tuple[UserModule, ...]:
     """The modules of a study and, where its tasks have one, the evaluator of this process."""
     evaluator = present_evaluator()
-    used = EVALUATOR in external_tasks(_list_tasks(trainer))
+    used = EVALUATOR in map(task_of, external_tasks(_list_tasks(trainer)))
     return (*modules, evaluator) if evaluator and used else modules
 
 
@@ -150,7 +188,7 @@ def check_trainer(
 def check_tasks(top: StudyFile, kind: type[TrainerSettings], source: Source) -> None:
     """Check that the tasks of metric and select_by are scored; both and the trainer are correct."""
     settings = kind.partial(given_to(kind, top.trainer))
-    scored = [score_name(task) for task in parse_tasks(settings.tasks)]
+    scored = [task_of(score_name(task)) for task in parse_tasks(settings.tasks)]
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
         if missing := [task for task in map(task_of, needed(name)) if task not in scored]:
             message = f"{name} needs tasks that trainer.tasks lacks: {', '.join(missing)}"

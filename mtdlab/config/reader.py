@@ -15,12 +15,14 @@ from mtdlab.config.checks import (
     READ_BY_TRIALS,
     add_metric_task,
     check_baseline,
+    check_direction,
     check_searched,
     check_study,
     check_tasks,
     check_top_level,
     check_trainer,
     check_values,
+    name_negated,
     with_evaluator,
 )
 from mtdlab.config.method_study import MethodSpec, known_settings, with_pooling
@@ -75,6 +77,8 @@ def build_study(
     if program is None:
         top = add_metric_task(top)
     (check_program_top_level if program else check_top_level)(top, source)
+    check_direction(top, program is not None, source)
+    top = name_negated(top, of_program=program is not None)
     seeds, until = _read_seeds(top, source)
     make: _Make | None = None
     if {("trainer",), ("search",)}.isdisjoint(mistake.path for mistake in source.mistakes):

@@ -42,7 +42,10 @@ class VerdictSection(BaseModel, frozen=True, extra="forbid", strict=True):
     """The keys of `verdict`."""
 
     margin: float = Field(
-        MARGIN, gt=0, le=100, description="points below which a difference counts as none"
+        MARGIN,
+        gt=0,
+        le=1e30,
+        description="difference that counts as none, in points or the score's own unit",
     )
     alpha: float = Field(ALPHA, gt=0, le=0.5, description="error rate of a verdict")
 
@@ -102,7 +105,7 @@ class StudySpec(ABC):
         until: the numbers of seeds at which the verdict is computed, rising up to all of `seeds`,
             of a study that adds seeds until it is decided; None for a fixed number.
         places: the folders in which relative paths of texts and models are looked up.
-        margin: points (score x 100) below which a difference counts as none in the verdict.
+        margin: the difference that counts as none in the verdict, in the unit of the score.
         alpha: error rate of the verdict, over all looks.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
         definition: the study file with its profile and --set, as `build_study` reads it.

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun, Direction
 from mtdlab.config.source import OF_PROGRAM, KeyPath, Source, SpecError
 from mtdlab.config.study import Pruner, Sampler, UntilSection, VerdictSection
 from mtdlab.methods.registry import BUILTIN, settings_class
@@ -31,6 +31,12 @@ class StudyFile(BaseModel, frozen=True, extra="forbid", strict=True):
         "sts_dev",
         description="score that ranks trials, for the sampler and for the kept model; `sts_dev`: "
         "Spearman × 100 on the dev pairs of `trainer.evaluation`",
+    )
+    direction: Direction | None = Field(
+        None,
+        description="of a program's or an evaluator's scores: `minimize` where lower is better, as "
+        "of a loss; without it higher is, which a score that is a loss by its name has to state: "
+        "`maximize`",
     )
     trainer: dict[str, Any] = Field(
         default_factory=dict, description="settings that every trial shares"
@@ -63,7 +69,8 @@ class StudyFile(BaseModel, frozen=True, extra="forbid", strict=True):
         "follows from what varies",
     )
     verdict: VerdictSection = Field(
-        VerdictSection(), description="`margin` (in points) and `alpha` of the verdict"
+        VerdictSection(),
+        description="`margin` (in points, or the score's own unit) and `alpha` of the verdict",
     )
     beyond_run: BeyondRun = Field(
         BEYOND_RUN,

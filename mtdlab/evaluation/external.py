@@ -6,7 +6,7 @@ checkpoint is selected on them. The function of the user is that of --evaluator.
 Letters: S texts, D dimension.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from mtdlab.evaluation.mteb import MtebTask
 from mtdlab.evaluation.retrieval import RetrievalTask
 from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
-from mtdlab.settings.tasks import BEIR, DEV, EVALUATOR, MTEB, task_of
+from mtdlab.settings.tasks import BEIR, DEV, EVALUATOR, LOWER, MTEB, task_of
 from mtdlab.terminal import lent_streams
 from mtdlab.user_code import ended_forks
 
@@ -32,17 +32,17 @@ class EvaluatorTask(ExternalTask):
 
     name = EVALUATOR
 
-    def __init__(self, encoder: Encoder) -> None:
-        """Raises MtdlabError where no function is named."""
+    def __init__(self, encoder: Encoder, lower: Collection[str] = ()) -> None:
+        """`lower` are keys of which lower is better. Raises MtdlabError without a function."""
         if (user := present_evaluator()) is None:
             raise MtdlabError(
                 f"the task evaluator needs a function; name it with --evaluator {SPELLED}"
             )
-        self._user, self._encoder = user, encoder
+        self._user, self._encoder, self._lower = user, encoder, lower
         self.has_dev = self._user.has_dev
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
-        """The scores that the function returns, x 100.
+        """The scores that the function returns, x 100, or negated where lower is better.
 
         Raises MtdlabError where it fails, or what it returns is no dict of finite floats with
         items that fit them.
@@ -59,7 +59,9 @@ class EvaluatorTask(ExternalTask):
             raise MtdlabError(f"{place}: {one_line(error)}") from error
         suffix = DEV if split == "dev" else ""
         try:
-            scores, items = own_scores(returned, place, EXPECTED, self._user.sha256, unit=100)
+            scores, items = own_scores(
+                returned, place, EXPECTED, self._user.sha256, unit=100, lower=self._lower
+            )
         except TrialError as error:
             raise MtdlabError(str(error)) from None
         for name in scores:
@@ -68,19 +70,22 @@ class EvaluatorTask(ExternalTask):
                     f"{place} returned a score named {name!r}; a name is text without ':' and ','"
                 )
         return [
-            TaskScore(f"{EVALUATOR}:{name}{suffix}", 100 * value, n=1, items=items.get(name))
+            TaskScore(f"{EVALUATOR}:{name}{suffix}", value, n=1, items=items.get(name))
             for name, value in scores.items()
         ]
 
 
 def open_tasks(names: Sequence[str], encoder: Encoder, prompt: str) -> tuple[ExternalTask, ...]:
     """The tasks of these names. Raises MtdlabError where their data cannot be read."""
+    lower = [name.removeprefix(LOWER) for name in names if name.startswith(LOWER)]
     kinds: dict[str, Callable[[str], ExternalTask]] = {
-        EVALUATOR: lambda _: EvaluatorTask(encoder),
+        EVALUATOR: lambda _: EvaluatorTask(encoder, lower),
         MTEB: lambda name: MtebTask(name, encoder),
         BEIR: lambda name: RetrievalTask(name, encoder, prompt),
     }
-    return tuple(kinds[kind](name) for name in names for kind in kinds if name.startswith(kind))
+    # all scores of a function are one task
+    tasks = dict.fromkeys(task_of(name) if name.startswith(LOWER) else name for name in names)
+    return tuple(kinds[kind](name) for name in tasks for kind in kinds if name.startswith(kind))
 
 
 def score_external(embedder: Embedder, tasks: Sequence[ExternalTask]) -> list[TaskScore]:

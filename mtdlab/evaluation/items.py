@@ -6,13 +6,14 @@ Letters: P items.
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mtdlab.analysis.data.metric import negated
 from mtdlab.errors import TrialError
 from mtdlab.settings.limits import FURTHEST, is_number, too_far
 
@@ -68,15 +69,19 @@ def own_scores(
     *,
     metric: str | None = None,
     unit: float = 1.0,
+    lower: Collection[str] = (),
 ) -> tuple[dict[str, float], dict[str, Items]]:
     """The scores that a user's function returned by name, and the items of those that have any.
+
+    Those of which lower is better are negated, in their own unit, and so are their names.
 
     Args:
         returned: scores by name; the key `per_item` has a sequence of numbers whose mean is the
             metric, or the only score, or such sequences by score.
         place: begins messages, with what was `expected`.
         origin: SHA-256 of the function's module: with the name and the number of items the digest.
-        unit: the points of 1 in scores and items.
+        unit: what 1 in other scores and their items counts, such as 100 points.
+        lower: the scores of which lower is better.
 
     Raises:
         TrialError: for anything but finite numbers that can be recorded, with items that fit them.
@@ -98,10 +103,14 @@ def own_scores(
     if not scores:
         raise TrialError(f"{place} returned no score; expected {expected}")
     sole = next(iter(scores)) if len(scores) == 1 else metric
+    units = {name: -1.0 if name in lower else unit for name in scores}
     try:
-        return scores, _items(returned.get(PER_ITEM), scores, sole, origin, unit)
+        items = _items(returned.get(PER_ITEM), scores, sole, origin, units)
     except ValueError as error:
         raise TrialError(f"{place}: {error}") from None
+    named = {name: negated(name) if name in lower else name for name in scores}
+    values = {named[name]: units[name] * value for name, value in scores.items()}
+    return values, {named[name]: of_score for name, of_score in items.items()}
 
 
 def _kind(value: object) -> str:
@@ -109,9 +118,13 @@ def _kind(value: object) -> str:
 
 
 def _items(
-    given: object, scores: Mapping[str, float], sole: str | None, origin: str, unit: float
+    given: object,
+    scores: Mapping[str, float],
+    sole: str | None,
+    origin: str,
+    units: Mapping[str, float],
 ) -> dict[str, Items]:
-    """The items by score; a plain sequence is of the score `sole`. Raises ValueError."""
+    """The items by score, times its unit; a plain sequence is of `sole`. Raises ValueError."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -125,6 +138,7 @@ def _items(
         if name not in scores:
             listed = ", ".join(scores)
             raise ValueError(f"{PER_ITEM} has items of {name!r}; the returned scores are {listed}")
+        unit = units[name]
         points = unit * _numbers(name, values)
         score, mean = unit * scores[name], float(points.mean())
         if abs(mean - score) > TOLERANCE:

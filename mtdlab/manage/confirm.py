@@ -8,6 +8,7 @@ import yaml
 
 from mtdlab.analysis.data.defaults import CONFIRMATION_SUFFIX
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.metric import as_read, is_negated
 from mtdlab.analysis.data.runs import completed_runs, format_mtd, free_settings, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.questions.results import StudyResults
@@ -109,7 +110,8 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
     values = {
         "study": f"{frames.name}{CONFIRMATION_SUFFIX}",
         "description": f"Confirmation of study {frames.name} with fresh seeds: {what}",
-        "metric": recorded.metric,
+        "metric": as_read(recorded.metric),
+        **({"direction": "minimize"} if is_negated(recorded.metric) else {}),
         "trainer": shared,
         "search": {key: [first[key], second[key]] for key in varied},
         # the points of the grid of both configurations' values that are neither of them

@@ -14,7 +14,7 @@ from mtdlab.config.checks import with_evaluator
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import BUILTIN
 from mtdlab.settings import first_error
-from mtdlab.settings.tasks import EVALUATOR, external_tasks
+from mtdlab.settings.tasks import EVALUATOR, external_tasks, task_of
 from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial, settings_of
 from mtdlab.store.tables import FINISHED, living_state
 from mtdlab.training.export import locked, save_model
@@ -86,7 +86,7 @@ def find_repeatable(
     values = {**settings_of(trial, recorded), "seed": trial.row.seed}
     built_in = values.get("method", "") in BUILTIN
     used = with_evaluator(() if built_in else tuple(modules), values)
-    if not built_in or EVALUATOR in external_tasks(str(values.get("tasks", ""))):
+    if not built_in or EVALUATOR in map(task_of, external_tasks(str(values.get("tasks", "")))):
         own = trial.environment.code or recorded.imports
         refuse_other_modules(study, own, {module.name: module.sha256 for module in used})
     try:

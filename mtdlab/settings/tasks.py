@@ -3,7 +3,8 @@
 A task is published (`STS12`), a folder in BEIR's layout (`beir:FOLDER`), one of MTEB's
 (`mteb:TASK`), or the function of --evaluator (`evaluator`). A score has the name of its task; of a
 folder the last part counts, and a function returns several, `evaluator:KEY`. The score on a task's
-dev data ends in `:dev`.
+dev data ends in `:dev`. Of a score of which lower is better the negated one is compared; its task
+is `evaluator:-KEY`, and so is its name.
 """
 
 from pathlib import PurePath
@@ -19,6 +20,8 @@ PAIR_SCORES = ("sts_dev", "sts_test")
 AVERAGES = {"sts_average": STS, "transfer_average": TRANSFER}
 METRICS = (*PAIR_SCORES, *AVERAGES, *KNOWN)
 BEIR, MTEB, EVALUATOR = "beir:", "mteb:", "evaluator"
+LOWER = f"{EVALUATOR}:-"
+"""What the name of an evaluator's score begins with of which lower is better."""
 DEV = ":dev"
 SELECTIONS = ("dev", "test", "sts_average", LAST)
 """The graded pairs on which a checkpoint may be selected; `last`: on none."""
@@ -50,8 +53,8 @@ def parse_tasks(text: str) -> tuple[str, ...]:
 
 def is_external(task: str) -> bool:
     """Whether a task is a folder in BEIR's layout, MTEB's, or the evaluator."""
-    named = any(task.startswith(kind) and len(task) > len(kind) for kind in (BEIR, MTEB))
-    return task == EVALUATOR or named
+    kinds = (BEIR, MTEB, LOWER)
+    return task == EVALUATOR or any(task.startswith(kind) and task != kind for kind in kinds)
 
 
 def published_tasks(text: str) -> tuple[str, ...]:

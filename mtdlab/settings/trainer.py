@@ -404,7 +404,7 @@ class TrainerSettings(BaseModel, frozen=True, extra="forbid", strict=True, allow
                 f"learning_rate {self.learning_rate:g} times weight_decay {self.weight_decay:g} is "
                 "what a step takes of each weight; it must be below 1"
             )
-        names = [score_name(task) for task in external_tasks(self.tasks)]
+        names = [task_of(score_name(task)) for task in external_tasks(self.tasks)]
         if self.select_on.endswith(DEV) and task_of(self.select_on) not in names:
             raise ValueError(
                 f"select_on {self.select_on} needs the task {task_of(self.select_on)}, which "

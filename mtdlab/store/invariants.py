@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.database import reading
 from mtdlab.store.facts import has_its_rows
-from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign
+from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign, sign_of
 from mtdlab.store.owner import describe_end
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking
 from mtdlab.store.records import as_record, find_study, is_ended_unbegun
@@ -68,7 +68,8 @@ def _optuna_trials(session: Session, row: StudyRow) -> dict[int, tuple[str, floa
     if (copy := find_copy(session, row.name)) is None:
         return None
     joined = TRIALS.outerjoin(VALUES, TRIALS.c.trial_id == VALUES.c.trial_id)
-    columns = select(TRIALS.c.number, TRIALS.c.state, VALUES.c.value).select_from(joined)
+    value = sign_of(row) * VALUES.c.value
+    columns = select(TRIALS.c.number, TRIALS.c.state, value).select_from(joined)
     found = session.execute(columns.where(TRIALS.c.study_id == copy))
     return {number: (state, value) for number, state, value in found}
 

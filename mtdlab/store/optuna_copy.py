@@ -32,6 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
+from mtdlab.analysis.data.metric import as_read, is_negated
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.ranking import find_ranking
@@ -108,12 +109,17 @@ def has_foreign(connection: Connection, name: str) -> bool:
 
 
 def _is_copy() -> ColumnElement[bool]:
-    """Return whether a study is maximised, and has an attribute that only mtdlab writes."""
+    """Return whether a study has one objective, and an attribute that only mtdlab writes."""
     directions, attributes = _DIRECTIONS.c, _STUDY_ATTRIBUTES.c
-    is_maximised = (cast(directions.direction, String) == "MAXIMIZE") & (directions.objective == 0)
-    others = select(directions.study_id).where(~is_maximised)
+    is_directed = cast(directions.direction, String).in_(("MAXIMIZE", "MINIMIZE"))
+    others = select(directions.study_id).where(~(is_directed & (directions.objective == 0)))
     marked = select(attributes.study_id).where(attributes.key == "select_by")
     return STUDIES.c.study_id.in_(marked) & STUDIES.c.study_id.not_in(others)
+
+
+def sign_of(study: StudyRow) -> float:
+    """Return what turns a score that ranks trials into the one that was read."""
+    return -1.0 if is_negated(study.select_by) else 1.0
 
 
 def write_copy(session: Session, study: StudyRow) -> int:
@@ -123,9 +129,14 @@ def write_copy(session: Session, study: StudyRow) -> int:
         session.execute(insert(STUDIES).values(study_name=study.name))
         named = select(STUDIES.c.study_id).where(STUDIES.c.study_name == study.name)
         found = session.execute(named).scalar_one()
-        direction = {"study_id": found, "direction": "MAXIMIZE", "objective": 0}
-        session.execute(insert(_DIRECTIONS).values(direction))
-    attributes = {"metric": study.metric, "select_by": study.select_by, "folder": study.folder}
+        of_study = {"study_id": found, "direction": "NOT_SET", "objective": 0}
+        session.execute(insert(_DIRECTIONS).values(of_study))
+    # of an earlier copy too: another program may have changed it
+    direction = "MINIMIZE" if is_negated(study.select_by) else "MAXIMIZE"
+    mine = update(_DIRECTIONS).where(_DIRECTIONS.c.study_id == found)
+    session.execute(mine.values(direction=direction))
+    names = map(as_read, (study.metric, study.select_by))
+    attributes = dict(zip(("metric", "select_by"), names, strict=True)) | {"folder": study.folder}
     known = _STUDY_ATTRIBUTES.c.key.in_(attributes)
     session.execute(delete(_STUDY_ATTRIBUTES).where(_STUDY_ATTRIBUTES.c.study_id == found, known))
     session.execute(insert(_STUDY_ATTRIBUTES), _attribute_rows({"study_id": found}, attributes))
@@ -171,18 +182,22 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
         # left of trials that were deleted by hand, whose ids SQLite gives again
         session.execute(delete(part).where(part.c.trial_id.in_(ids.values())))
     evaluations = _evaluations(session, rows)
-    ranking = _values(session, study, rows, evaluations)
+    ranking, sign = _values(session, study, rows, evaluations), sign_of(study)
     scores = _scores(session, rows)
     found: dict[TableClause, list[dict[str, Any]]] = {part: [] for part in _OF_TRIAL}
     for row in rows:
         of_trial = {"trial_id": ids[row.id]}
         found[_PARAMETERS] += [of_trial | pair for pair in _parameters(study, row.parameters or {})]
         if row.id in ranking:
-            value = {"value": ranking[row.id], "value_type": "FINITE", "objective": 0}
+            value = {"value": sign * ranking[row.id], "value_type": "FINITE", "objective": 0}
             found[VALUES].append(of_trial | value)
         found[_INTERMEDIATE] += [
             of_trial
-            | {"step": step, "intermediate_value": score, "intermediate_value_type": "FINITE"}
+            | {
+                "step": step,
+                "intermediate_value": sign * score,
+                "intermediate_value_type": "FINITE",
+            }
             for step, score in evaluations[row.id].items()
         ]
         found[_ATTRIBUTES] += _attribute_rows(of_trial, _attributes(row, scores.get(row.id, {})))
@@ -194,7 +209,7 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
 def find_differing(session: Session, study: StudyRow, copy: int) -> list[TrialRow]:
     """Read the trials that have ended and are missing, or otherwise, in Optuna's tables."""
     ranking = find_ranking(session, study.id)
-    state, value = cast(TRIALS.c.state, String), VALUES.c.value
+    state, value = cast(TRIALS.c.state, String), sign_of(study) * VALUES.c.value
     differs = func.abs(func.coalesce(value, ranking + 1) - ranking) > ROUNDING
     same = (TRIALS.c.study_id == copy) & (TRIALS.c.number == TrialRow.number)
     missing = TRIALS.c.trial_id.is_(None)
@@ -296,7 +311,9 @@ def _scores(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[str, f
     found: dict[int, dict[str, float]] = {}
     for score in session.scalars(select(ScoreRow).where(ScoreRow.trial_id.in_(complete))):
         if score.score is not None:
-            found.setdefault(score.trial_id, {})[score.task] = score.score
+            name, value = as_read(score.task), score.score
+            value = -value if is_negated(score.task) else value
+            found.setdefault(score.trial_id, {})[name] = value
     return found
 
 

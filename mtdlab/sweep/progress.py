@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.metric import as_read, write_score
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.settings import Setting
 from mtdlab.settings.roles import SEARCH, SEARCH_NUISANCE
@@ -60,8 +61,9 @@ def line(
     before = f"{head}trial {trial.number} seed {trial.seed} "
     if trial.state == "COMPLETE":
         mtd = "" if trial.mtd is None else f" MTD {format_mtd(trial.mtd)}"
-        score = "none" if trial.ranking is None else f"{trial.ranking:.2f}"
-        after = f"{mtd}: {select_by} {score}, {format_seconds(trial.wall_seconds or 0.0)}{tail}"
+        score = "none" if trial.ranking is None else write_score(select_by, trial.ranking)
+        scored, seconds = f"{as_read(select_by)} {score}", format_seconds(trial.wall_seconds or 0.0)
+        after = f"{mtd}: {scored}, {seconds}{tail}"
     else:
         after = f" {trial.state.lower()}: {trial.reason}"
     space = max(LEAST_PARAMETERS, WIDTH - len(before) - len(after))
@@ -153,8 +155,8 @@ class SweepTally:
 
     def summary(self, *, named: bool = True) -> str:
         """The best so far, with the name of the score or without, and the time left."""
-        name = f"{self.select_by} " if named else ""
-        best = "" if self.best is None else f"best {name}{self.best:.2f}"
+        name = f"{as_read(self.select_by)} " if named else ""
+        best = "" if self.best is None else f"best {name}{write_score(self.select_by, self.best)}"
         return ", ".join(part for part in (best, self.left()) if part)
 
 

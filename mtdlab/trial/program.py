@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.analysis.data.environment import Environment, RecordedProgram
+from mtdlab.analysis.data.metric import as_read, is_negated
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.evaluation.items import own_scores
@@ -107,6 +108,7 @@ class Reports(Watch):
     def __init__(self, run: TrialRun) -> None:
         super().__init__(run)
         self._file = run.folder / _REPORTS
+        self._sign = -1.0 if is_negated(run.study.spec.metric) else 1.0
         with suppress(OSError, UnicodeDecodeError):
             for line in self._file.read_text(encoding="utf-8").splitlines(keepends=True):
                 with suppress(ValueError):
@@ -121,7 +123,7 @@ class Reports(Watch):
             self._before = float((run.folder / _SECONDS).read_text(encoding="utf-8"))
 
     def __call__(self, step: int, score: float) -> None:
-        """Record a score x 100 after `step` steps.
+        """Record a score after `step` steps; negated where lower is better.
 
         Raises TrialError for a step or a score that is none; Interrupted, ClaimLost and
         optuna.TrialPruned end the trial.
@@ -131,7 +133,7 @@ class Reports(Watch):
             raise TrialError(f"report({step!r}, ...) got a score of type {kind}; expected a number")
         if problem := too_far(f"the score after step {step!r}", score):
             raise TrialError(problem)
-        number, step = float(score), _step(step)
+        number, step = self._sign * float(score), _step(step)
         self.passed(step, f"step {step:,}")
         if math.isfinite(number):
             # for the next call; a disk that fails is ignored
@@ -164,11 +166,15 @@ def _complete(spec: ProgramSpec, returned: Any) -> Result:
     """The result of what a program returned. Raises TrialError where these are no scores."""
     name = spec.program.reference
     origin = spec.program.module.sha256
-    scores, items = own_scores(returned, name, RETURNS, origin, metric=spec.metric)
-    for score in dict.fromkeys((spec.metric, spec.select_by)):
+    read = {score: as_read(score) for score in (spec.metric, spec.select_by)}
+    lower = [own for score, own in read.items() if is_negated(score)]
+    scores, items = own_scores(
+        returned, name, RETURNS, origin, metric=read[spec.metric], lower=lower
+    )
+    for score, own in read.items():
         if score not in scores:
-            listed = ", ".join(scores)
-            raise TrialError(f"{name} returned no score {score}; its scores are: {listed}")
+            listed = ", ".join(map(as_read, scores))
+            raise TrialError(f"{name} returned no score {own}; its scores are: {listed}")
     # items of other scores are not needed
     kept = {score: scored for score, scored in items.items() if score == spec.metric}
     return Result("COMPLETE", values={"score": scores[spec.metric]}, scores=scores, items=kept)

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
+from mtdlab.analysis.data.metric import as_read, is_in_points, is_loss
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import build_study
 from mtdlab.config.source import Source
@@ -231,9 +232,30 @@ def with_recorded_values(spec: StudySpec, url: str) -> StudySpec:
     try:
         recorded = read_recorded(url, spec.name)
     except (NothingToReport, StorageError):
-        return spec  # no study or no database yet
+        # no study or no database yet
+        _refuse_unstated(spec)
+        return spec
     begun = spec.with_recorded_pooling(recorded.identity, recorded.definition.get("trainer") or {})
     return begun if begun.nuisance is None else replace(begun, nuisance_choice=recorded.chosen)
+
+
+def _refuse_unstated(spec: StudySpec) -> None:
+    """Raise MtdlabError for a new study that does not say how its scores are judged.
+
+    It has to say of a loss whether lower is better, and of a score in a unit of its own which
+    difference counts as none. Earlier studies of a loss are maximised, which their pages say.
+    """
+    losses = [name for name in (spec.metric, spec.select_by) if is_loss(name)]
+    if losses and "direction" not in spec.definition:
+        raise MtdlabError(
+            f"study {spec.name}: lower is better of a score with the name {losses[0]}; write "
+            "direction: minimize into the study file, or direction: maximize if higher is better"
+        )
+    if not is_in_points(spec.metric) and "margin" not in (spec.definition.get("verdict") or {}):
+        raise MtdlabError(
+            f"study {spec.name}: {as_read(spec.metric)} has a unit of its own; write verdict: "
+            "{margin: NUMBER} into the study file, the difference in this unit that counts as none"
+        )
 
 
 def refuse_other_modules(

@@ -72,13 +72,19 @@ def test_a_loss_is_kept_where_it_is_lower(table: Path, command: Command) -> None
     rows = [line.split(",") for line in table.read_text().split()[1:]]
     losses = [f"{seed},{rate},{100 - float(score)}" for seed, rate, _, score in rows]
     table.write_text("\n".join(("seed,rate,val_loss", *losses)) + "\n")
-    done = command(f"{PAIR} rate=0.2 --score val_loss", 2)
+    done = command(f"{PAIR} rate=0.2 --score val_loss --margin 0.5", 2)
     assert "lower is better of a score with this name; state --direction" in done.stderr
-    line = f"{PAIR} rate=0.2 --score val_loss --json --direction"
-    found = json.loads(command(f"{line} minimize", 0).stdout)
-    assert (found["answer"], found["metric"]) == ("keep", "-val_loss")
-    assert found["difference"]["mean"] == pytest.approx(2.0, abs=0.1)
-    assert json.loads(command(f"{line} maximize", 10).stdout)["answer"] == "drop"
+    done = command(f"{PAIR} rate=0.2 --score val_loss --direction minimize", 2)
+    assert "'val_loss' has a unit of its own: state --margin NUMBER" in done.stderr
+    line = f"{PAIR} rate=0.2 --score val_loss --margin 0.5 --direction"
+    found = json.loads(command(f"{line} minimize --json", 0).stdout)
+    assert (found["answer"], found["metric"]) == ("keep", "val_loss")
+    assert found["difference"]["mean"] == pytest.approx(-2.0, abs=0.1)
+    assert found["difference"]["low"] < found["difference"]["high"] < 0
+    said = " ".join(command(f"{line} minimize", 0).stdout.split())
+    assert said.startswith("keep: rate=0.2 less rate=0.1 is -2.0")
+    assert "margin 0.5); the interval lies below 0." in said
+    assert json.loads(command(f"{line} maximize --json", 10).stdout)["answer"] == "drop"
 
 
 def test_failures_of_the_candidate_alone_have_an_exit_code(table: Path, command: Command) -> None:
@@ -97,7 +103,7 @@ def test_failures_of_the_candidate_alone_have_an_exit_code(table: Path, command:
         (f"{PAIR} rate=0.9", "no run has ended with rate=0.9; rate is 0.1, 0.2, 0.3, 0.4, 0.5"),
         (
             f"{PAIR} rate=0.2 --margin -1",
-            "the margin is -1 points; it must be a number of at least",
+            "margin is -1.0; it must be a number of at least 0",
         ),
         (f"{PAIR} rate=0.2 --session none/s.json", "--session none/s.json: no such file"),
         (f"{PAIR} rate=0.2 --session runs.csv", "session runs.csv is damaged, or is no session"),
@@ -135,15 +141,15 @@ def test_a_study_of_the_database(recorded: Recorded, command: Command) -> None:
 def test_a_ledger_of_one_run_each_is_told_what_to_run(folder: Path, command: Command) -> None:
     rows = ["commit\tval_bpb\tmemory_gb\tstatus\tdescription", *LEDGER]
     (folder / "results.tsv").write_text("\n".join(rows) + "\n")
-    read = "--score val_bpb --direction minimize --scale own"
+    read = "--score val_bpb --direction minimize --margin 0.002"
     line = f"decide results.tsv --baseline a1b2c3d --candidate b2c3d4e {read}"
     text = " ".join(command(line, 11).stdout.split())
-    assert text.startswith("more seeds: b2c3d4e less a1b2c3d is +0.0047 points; nothing is tested")
+    assert text.startswith("more seeds: b2c3d4e less a1b2c3d is -0.0047; nothing is tested")
     assert "since no seeds were recorded. Next: run both with the same seeds, 3 or more" in text
     fields = json.loads(command(f"{line} --json", 11).stdout)
     assert (fields["shared"], fields["left_out"], fields["more_seeds"]) == ([], [], None)
     text = " ".join(command(f"report --table results.tsv {read}").stdout.split())
-    assert "has the highest mean score; no difference is tested" in text
+    assert "has the lowest mean score; no difference is tested" in text
     assert "failed: trial 3: state crash in the table" in text
 
 

@@ -83,3 +83,36 @@ def test_an_encoder_is_scored_by_a_function(command: Command, tmp_path: Path) ->
     assert "evaluator:spread:dev" in printed
     refused = command("evaluate builtin --evaluator mine.py:score --whiten 8", code=2)
     assert "evaluator: scored for an encoder as it is; remove --whiten" in refused.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+def test_a_loss_of_a_function_chooses_checkpoints_and_trials_where_it_is_low(
+    command: Command, tmp_path: Path, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
+) -> None:
+    """One minus the spread is a loss of the same runs: it keeps the checkpoints of the spread."""
+    (tmp_path / "mine.py").write_text(FUNCTION.replace("SECOND", "1"))
+    low = FUNCTION.replace("SECOND", "1").replace('"spread": float(1 -', '"nll": float(')
+    (tmp_path / "loss.py").write_text(low)
+    text = STUDY.format(encoder=tiny_encoder, corpus=tiny_corpus, pairs=tiny_pairs)
+    (tmp_path / "own.yaml").write_text(text)
+    (tmp_path / "low.yaml").write_text(
+        text.replace("spread", "nll").replace("own", "low", 1)
+        + "direction: minimize\nverdict: {margin: 0.001}\n"
+    )
+    command("sweep own.yaml --evaluator mine.py:score --jobs 1")
+    said = command("sweep low.yaml --evaluator loss.py:score --jobs 1").stdout
+    high, lower = load_study("own"), load_study("low")
+    assert (lower.metric, lower.select_by) == ("evaluator:-nll", "evaluator:-nll:dev")
+    # the spread is 1 less the correlation, x 100
+    assert list(lower.trials["score"]) == pytest.approx(list(high.trials["score"] / 100 - 1))
+    assert list(lower.trials["best_step"]) == list(high.trials["best_step"])
+    assert lower.model["trial"] == high.model["trial"]
+    assert "best trial by evaluator:nll:dev" in said
+    assert "-nll" not in said
+    command("report --study low")
+    page = (tmp_path / "reports" / "low" / "index.html").read_text()
+    assert "Reported: evaluator:nll, on test data." in page
+    assert "Checkpoints were chosen on evaluator:nll:dev" in page
+    refused = command("sweep low.yaml --evaluator loss.py:score --set metric=sts_test", code=2)
+    assert "higher is better of sts_test" in refused.stderr

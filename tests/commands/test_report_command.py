@@ -50,7 +50,7 @@ def run(command: Command, folder: Path) -> Command:
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Path) -> None:
     written = json.loads(run("report --table runs.csv --json")[0])
-    ranking = {"metric", "select_by", "best"}
+    ranking = {"metric", "direction", "select_by", "best"}
     assert set(written) == FIELDS | ASKED | {"page", "figures", "tables", "table"} | ranking
     assert written["table"]["seed"] == "column seed"
     # a table names no score that ranked its runs

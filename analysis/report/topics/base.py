@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pandas as pd
 
 from mtdlab.analysis import figures
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Figure, Table
 
@@ -44,6 +45,7 @@ class Drawing:
         height, width: those of a row of panels where the page is wide, in inches.
         caption: what is drawn.
         alt: what the figure shows, for readers who do not see it.
+        scores: how its scores are written; None: as those of the page.
         rigid: whether a panel needs its height on a narrow page too, and all of the width, as one
             with rows of text does.
     """
@@ -55,6 +57,7 @@ class Drawing:
     alt: str
     rigid: bool = False
     width: float = _WIDE
+    scores: ScoreFormat | None = None
 
     @property
     def columns(self) -> int:
@@ -66,9 +69,11 @@ class Drawing:
         return -(-len(self.panels) // self.columns)
 
 
-def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
+def render_figure(
+    name: str, drawing: Drawing, *, note: str = "", scores: ScoreFormat = POINTS
+) -> Figure:
     """Draw a figure; `note` stands in the figure itself, below its panels."""
-    with figures.figure_style(name):
+    with figures.figure_style(name, drawing.scores or scores):
         wide = compose(drawing, note)
         vector = figures.to_svg(wide)
         described = {"name": name, "title": drawing.title, "description": drawing.alt}
@@ -93,6 +98,7 @@ def compose(drawing: Drawing, note: str = "", *, narrow: bool = False) -> "Matpl
     letters = int((72 * width / columns - _ASIDE) / _LETTER)
     for ax, (title, draw) in zip(axes, panels, strict=False):
         draw(ax)
+        figures.turn_axes(ax)
         # a given height spares matplotlib the search, in each draw, for what stands above the axes
         ax.set_title("\n".join(textwrap.wrap(title, letters)), y=None if ax.child_axes else 1.0)
     for ax in axes[len(panels) :]:

@@ -53,18 +53,20 @@ def compare_baseline(context: StudyContext) -> BaselineComparison | None:
 def _describe(context: StudyContext, compared: BaselineComparison) -> str:
     """The difference with its interval, and the mean of the baseline."""
     study, against, size = context.study, compared.against, compared.difference
+    write = context.write
     head = f"Baseline, {compared.name}:"
     if against is None:
         failed = 0 if study.baseline is None else (study.baseline.trials["state"] == "FAIL").sum()
         why = f"; {format_count(int(failed), 'trial')} failed" if failed else ""
         return f"{head} no trial is complete with a score yet{why}."
-    mean = f"Its mean {clean(study.metric, most=40)} is {against.mean.estimate.mean:.2f}"
+    mean = f"Its mean {clean(write.name, most=40)} is {write.score(against.mean.estimate.mean)}"
     if math.isnan(size.mean):
         return f"{head} no seed in common with the configurations of the search. {mean}."
-    text = f"{head} {size.mean:+.2f} points against the configuration with the highest mean"
+    of = f"against the configuration with the {write.say('highest')} mean"
+    text = f"{head} {write.difference(size.mean)}{write.unit and ' '}{write.unit} {of}"
     if math.isnan(size.low):
         return f"{text} ({format_count(compared.seeds, 'common seed')}: no interval). {mean}."
-    interval = f"{PERCENT} CI {size.low:.2f} to {size.high:.2f}"
+    interval = f"{PERCENT} CI {write.interval(size.low, size.high)}"
     text += f" ({interval}; {compared.seeds} seeds{describe_items(against.items)}"
     if against.compared > 1:
         text += f"; it holds for all {against.compared} configurations at once"
@@ -87,7 +89,7 @@ def build(context: StudyContext) -> Contents | None:
             "comparisons)."
         )
     return Contents(
-        csv={"baseline": table},
+        csv={"baseline": context.write.frame(table)},
         text=(
             "The baseline is one configuration outside the search. It ran with the same seeds and "
             "is ranked with the others; the verdict, the looks and the kept model do not count it.",
@@ -96,10 +98,11 @@ def build(context: StudyContext) -> Contents | None:
         tables=(
             make_table(
                 table.rename(columns={"difference": "baseline less it"}),
-                caption="The configurations and the baseline, the highest mean first; the baseline "
-                "less each, in points.",
+                caption="The configurations and the baseline, the "
+                f"{context.write.say('highest')} mean first; the baseline less each.",
                 csv="baseline",
                 labels=context.labels,
+                write=context.write,
             ),
         ),
         folded=True,

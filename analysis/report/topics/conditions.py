@@ -44,7 +44,7 @@ def build(context: StudyContext) -> Contents | None:
         {
             "condition": condition.name,
             "seeds": condition.verdict.seeds,
-            "verdict": condition.verdict.verdict,
+            "verdict": condition.verdict.label,
             "best_mtd": condition.verdict.peak_mtd,
             "best_low": min(condition.verdict.optimal_range, default=math.nan),
             "best_high": max(condition.verdict.optimal_range, default=math.nan),
@@ -54,7 +54,10 @@ def build(context: StudyContext) -> Contents | None:
     ]
     table = pd.DataFrame(rows)
     confidence = f"{100 * conditions[0].verdict.level:.4g} %"
-    curves = [condition.curve.assign(condition=condition.name) for condition in conditions]
+    curves = [
+        context.write.frame(condition.curve).assign(condition=condition.name)
+        for condition in conditions
+    ]
     text = (
         *map(_place, conditions),
         _describe_shared_level(conditions),
@@ -72,7 +75,8 @@ def build(context: StudyContext) -> Contents | None:
 
 def _place(condition: Condition) -> str:
     best_mtd, optimal = condition.verdict.peak_mtd, condition.verdict.optimal_range
-    best = f"the mean score is highest at MTD {format_mtd(best_mtd)}"
+    highest = condition.verdict.score_format.say("highest")
+    best = f"the mean score is {highest} at MTD {format_mtd(best_mtd)}"
     if optimal:
         levels = f"{format_mtd(optimal[0])} to {format_mtd(optimal[-1])}"
         confidence = f"{100 * condition.verdict.level:.4g} %"
@@ -81,7 +85,7 @@ def _place(condition: Condition) -> str:
         ratio = best_mtd / condition.half_life
         best += f", {ratio:.2g} times the measured half-life of a key ({condition.half_life:.3g})"
     stated = describe_conditions(condition.runs)
-    return f"{stated[:1].upper()}{stated[1:]}, {best}; verdict: {condition.verdict.verdict}."
+    return f"{stated[:1].upper()}{stated[1:]}, {best}; verdict: {condition.verdict.label}."
 
 
 def _show(table: pd.DataFrame, confidence: str) -> Table:
@@ -138,7 +142,7 @@ def _panel(
     condition: Condition, levels: pd.Series, limits: tuple[float, float], explained: bool
 ) -> Draw:
     paired, optimal = condition.paired, condition.verdict.optimal_range
-    labels = describe_means(paired, condition.runs)
+    labels = describe_means(paired, condition.runs, write=condition.verdict.score_format)
     labels["text"] = f"{condition.name[:1].upper()}{condition.name[1:]}. " + labels["text"]
     return lambda ax: figures.draw_paired_curve(
         paired.join(labels),
@@ -185,15 +189,16 @@ def _build_batches(context: StudyContext) -> Contents | None:
         f"seeds{describe_covered(curves)}."
     )
     best = " ".join(
-        f"{condition.name.capitalize()}: {condition.verdict.verdict}, best at MTD "
+        f"{condition.name.capitalize()}: {condition.verdict.label}, best at MTD "
         f"{format_mtd(condition.verdict.peak_mtd)}."
         for condition in conditions
     )
     shown = curves.drop(columns="items")
-    labels = describe_means(curves, context.traced, by=["batch_size", "mtd"])
-    drawing = _draw_batches(curves.join(labels), paired, context.score_label, best)
+    by = ["batch_size", "mtd"]
+    labels = describe_means(curves, context.traced, by=by, write=context.write)
+    drawing = _draw_batches(context, curves.join(labels), paired, best)
     return Contents(
-        csv={"mtd_by_batch": curves},
+        csv={"mtd_by_batch": context.write.frame(curves)},
         figures={"mtd_by_batch": drawing},
         text=(
             *(
@@ -202,7 +207,15 @@ def _build_batches(context: StudyContext) -> Contents | None:
             ),
             _describe_shared_level(conditions),
         ),
-        tables=[make_table(shown, caption=caption, csv="mtd_by_batch", labels=context.labels)],
+        tables=[
+            make_table(
+                shown,
+                caption=caption,
+                csv="mtd_by_batch",
+                labels=context.labels,
+                write=context.write,
+            )
+        ],
     )
 
 
@@ -210,7 +223,9 @@ def _name_size(size: object) -> str:
     return f"batch size {float(str(size)):g}"
 
 
-def _draw_batches(curves: pd.DataFrame, paired: pd.DataFrame, score: str, alt: str) -> Drawing:
+def _draw_batches(
+    context: StudyContext, curves: pd.DataFrame, paired: pd.DataFrame, alt: str
+) -> Drawing:
     published = load_curve("figure3_mtd_by_batch")
     order = [*map(_name_size, sorted({*curves["batch_size"], *published["batch_size"]}))]
 
@@ -219,13 +234,16 @@ def _draw_batches(curves: pd.DataFrame, paired: pd.DataFrame, score: str, alt: s
         return lambda ax: figures.draw_conditions(drawn, ax, name=label, order=order)
 
     deviation = "deviation from the mean over levels"
+    panels = [
+        ("this study: mean over seeds", panel(curves, context.score_label)),
+        (f"this study: {deviation}", panel(paired, deviation.replace("the ", "the\n"))),
+    ]
+    # the paper's score has another direction
+    if not context.write.is_turned:
+        panels.append((SOURCE, panel(published, SCORE)))
     return Drawing(
         "Score against maximum traceable distance, by batch size",
-        [
-            ("this study: mean over seeds", panel(curves, score)),
-            (f"this study: {deviation}", panel(paired, deviation.replace("the ", "the\n"))),
-            (SOURCE, panel(published, SCORE)),
-        ],
+        panels,
         height=3.7,
         caption=(
             "First: mean over seeds. Second: deviation from the mean over levels at that batch "

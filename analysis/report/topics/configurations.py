@@ -66,7 +66,7 @@ def draw_costs(context: StudyContext, table: pd.DataFrame) -> Drawing | None:
         "Score against duration",
         [("", lambda ax: figures.draw_costs(drawn, ax, name=score))],
         height=3.6,
-        caption="A point per row, numbered from the highest mean: "
+        caption=f"A point per row, numbered from the {context.write.say('highest')} mean: "
         + "; ".join(f"{place} {row}" for place, row in enumerate(rows, start=1))
         + f". Bars are {PERCENT} CIs of the mean score over seeds{describe_covered(table)}. "
         "Durations are comparable where trials ran on one machine without other load.",
@@ -104,7 +104,8 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
             "adjusted for missing ones."
         )
     if len(table) > MOST_COMPARED:
-        many = f" Of {len(table):,} rows the {MOST_COMPARED} with the highest means are compared."
+        highest = context.write.say("the highest means")
+        many = f" Of {len(table):,} rows the {MOST_COMPARED} with {highest} are compared."
     return make_table(
         shown.rename(columns={"number": "first trial"}).head(MOST_COMPARED),
         caption=(
@@ -114,6 +115,7 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
         csv=csv,
         sortable=True,
         labels=context.labels,
+        write=context.write,
     )
 
 
@@ -125,11 +127,12 @@ def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, l
     drawn = add_baseline(table, context.against_baseline, **{_SHORT: name, NAME: name})
     texts = []
     for row in drawn.to_dict("records"):
-        interval = describe_interval(Estimate(row["mean"], row["low"], row["high"]), LEVEL)
+        mean = Estimate(row["mean"], row["low"], row["high"])
+        interval = describe_interval(mean, LEVEL, write=context.write)
         cost = f", {row['seconds']:.1f} s a trial" if np.isfinite(row["seconds"]) else ""
         texts.append(
-            f"{row[NAME]}: mean of {format_count(row['seeds'], 'seed')} {row['mean']:.2f}"
-            f"{interval and f' ({interval})'}{cost}"
+            f"{row[NAME]}: mean of {format_count(row['seeds'], 'seed')} "
+            f"{context.write.score(mean.mean)}{interval and f' ({interval})'}{cost}"
         )
     return drawn.assign(text=texts, trial=drawn["number"]), drawn[_SHORT].tolist()
 
@@ -150,7 +153,7 @@ def build(context: StudyContext) -> Contents | None:
         return None
     text, title = context.best.describe_rows(), "Score by configuration"
     return Contents(
-        csv={"configurations": table.drop(columns=NAME)},
+        csv={"configurations": context.write.frame(table.drop(columns=NAME))},
         figures={
             "configurations": draw_ranked(context, table, title=title, alt=" ".join(text)),
             "configuration_costs": draw_costs(context, table),
@@ -185,7 +188,7 @@ def _build_importances(context: StudyContext) -> Contents | None:
     labels = {name: clean(context.labels.get(name, name), most=_MOST_LABEL) for name in names}
     table = compute_importances(context.trials, settings)
     table = table.assign(label=table["setting"].replace(labels).astype("str"))
-    described = means.join(_describe_lines(means, runs, labels))
+    described = means.join(_describe_lines(context, means, runs, labels))
     varied = varied_settings(runs, settings)
     left = [clean(name, most=_MOST_LABEL) for name in varied if name not in labels]
     text, bars = _describe_importances(table, min(len(runs), MOST_RUNS), left), None
@@ -200,7 +203,7 @@ def _build_importances(context: StudyContext) -> Contents | None:
         )
     shown = table[["label", "importance"]].round(3).rename(columns={"label": "setting"})
     return Contents(
-        csv={"importances": table, "parallel_coordinates": means},
+        csv={"importances": table, "parallel_coordinates": context.write.frame(means)},
         figures={
             "importances": bars,
             "parallel_coordinates": _draw_parallel(described, labels, context.score_label),
@@ -211,10 +214,10 @@ def _build_importances(context: StudyContext) -> Contents | None:
 
 
 def _describe_lines(
-    means: pd.DataFrame, runs: pd.DataFrame, labels: Mapping[str, str]
+    context: StudyContext, means: pd.DataFrame, runs: pd.DataFrame, labels: Mapping[str, str]
 ) -> pd.DataFrame:
     """The text of each line: its mean, and the settings that are no part of MTD."""
-    described = describe_means(means, runs, by=list(labels))
+    described = describe_means(means, runs, by=list(labels), write=context.write)
     others = [name for name in labels if name not in (*PARTS, "mtd")]
     described["text"] += [
         "".join(f", {labels[name]} {clean(str(row[name]))}" for name in others)

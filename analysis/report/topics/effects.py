@@ -30,6 +30,7 @@ def build(context: StudyContext) -> Contents | None:
             f"{PERCENT} CI that is simultaneous for all pairs of values of all settings and "
             f"{covered}.{rest}",
             csv="effects",
+            write=context.write,
         ),
         make_table(
             interactions.rename(columns=named),
@@ -39,12 +40,16 @@ def build(context: StudyContext) -> Contents | None:
             f"{covered}. The CSV has all.",
             csv="interactions",
             labels={"difference": "difference of differences"},
+            write=context.write,
         ),
     )
     return Contents(
-        csv={"effects": effects.settings, "interactions": effects.interactions},
+        csv={
+            "effects": context.write.frame(effects.settings),
+            "interactions": context.write.frame(effects.interactions),
+        },
         figures={"interactions": _draw(effects)},
-        text=describe_effects(effects),
+        text=describe_effects(effects, context.write),
         tables=tables,
     )
 

@@ -268,7 +268,8 @@ def build(context: StudyContext, experiment: Experiment) -> Contents | None:
 
     There is no figure of a grid without a row or column to compare.
     """
-    if (comparison := context.comparisons.get(experiment.name)) is None:
+    # a score in another unit is not held against the published ones
+    if (comparison := context.comparisons.get(experiment.name)) is None or not context.write.unit:
         return None
     tasks = compute_experiment_tasks(comparison, context.study.scores)
     tables, drawing = [*_show_tasks(comparison, tasks)], None

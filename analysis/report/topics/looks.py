@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 from mtdlab.analysis.data.frames import Plan, StudyFrames
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.inference.looks import over_looks_of
 from mtdlab.analysis.inference.verdict import UNMEASURED
 from mtdlab.analysis.questions.wording import clean, describe_recorded, format_p
@@ -41,6 +42,7 @@ def _describe_plans(plans: tuple[Plan, ...]) -> str:
     if not plans:
         return ""
     first, values = plans[0], plans[0].values
+    write = ScoreFormat(str(values["metric"]), float(values["margin"]))
     changes = []
     for old, new in itertools.pairwise(plans):
         pairs = ((name, old.values[name], new.values[name]) for name in _SPECIFIED)
@@ -49,8 +51,8 @@ def _describe_plans(plans: tuple[Plan, ...]) -> str:
         changes.append(f"{clean(', '.join(changed))} {describe_recorded(new.trials)}")
     afterwards = f"Changed afterwards: {'; '.join(changes)}."
     return (
-        f"Recorded {describe_recorded(first.trials)}: metric {clean(str(values['metric']))}, "
-        f"margin {values['margin']:g} points, α {values['alpha']:g}, "
+        f"Recorded {describe_recorded(first.trials)}: metric {clean(write.name)}, margin "
+        f"{write.stated_margin}, α {values['alpha']:g}, "
         f"{_KEPT if values['beyond_run'] == 'keep' else ''}verdict computed at "
         f"{', '.join(map(str, values['looks']))} seeds (SHA-256 {clean(first.sha256)}). "
         f"{afterwards if changes else 'This was not changed afterwards.'}"

@@ -22,7 +22,7 @@ MOST_CURVES = 4
 """The most methods in one figure against MTD; there is no space for the legend of more."""
 _PROPERTIES = (
     f"Geometry at the checkpoint that was kept; costs of a trial. Mean with its {PERCENT} CI over "
-    "seeds, and the difference to the row with the highest mean score, its CI simultaneous for all "
+    "seeds, and the difference to the row with the best mean score, its CI simultaneous for all "
     f"pairs of rows. {COSTS} The memory of a process includes the loaded packages and what earlier "
     "trials left in it. Durations are comparable where trials ran on one machine without other "
     "load."
@@ -56,7 +56,7 @@ def build(context: StudyContext) -> Contents | None:
     named = [*map(context.name_method, properties.get("method", ()))]
     shown = properties.assign(method=named).dropna(axis="columns", how="all")
     return Contents(
-        csv={"methods": best.compared, "method_properties": properties},
+        csv={"methods": context.write.frame(best.compared), "method_properties": properties},
         figures={"methods": draw(context, table), "method_costs": draw_costs(context, table)},
         text=best.describe(),
         tables=[
@@ -97,7 +97,8 @@ def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
     if not has_distance.any() or not is_few:
         drawn = draw_ranked(context, table, title=title, alt=alt)
         return replace(drawn, caption=drawn.caption + rate)
-    labels = describe_means(table.fillna({"mtd": 0.0}), runs, by=["method", "mtd"])
+    by, traced = ["method", "mtd"], table.fillna({"mtd": 0.0})
+    labels = describe_means(traced, runs, by=by, write=context.write)
     labels["text"] = [
         f"{clean(context.name_method(method))}. {text}"
         for method, text in zip(table["method"], labels["text"], strict=True)

@@ -24,18 +24,18 @@ def _build_difference(context: StudyContext) -> Contents | None:
         return None
     names = question.family_of_differences.names
     sizes = pd.DataFrame(map(vars, question.judged.sizes))
-    table = sizes.assign(difference=names)[["difference", *sizes]]
+    table = context.write.frame(sizes).assign(difference=names)[["difference", *sizes]]
     interval = f"{100 * question.judged.confidence:.3g} %"
     shown = make_table(
         table.rename(
             columns={
                 "difference": "what less what",
-                "mean": "points",
+                "mean": context.write.unit or context.write.name,
                 "low": f"{interval} low",
                 "high": f"{interval} high",
             }
         ),
-        caption="The differences asked about, in points, with simultaneous intervals.",
+        caption="The differences asked about, with simultaneous intervals.",
         csv="question",
     )
     drawing = _draw(context, question)
@@ -56,7 +56,7 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
         caption = f"The score less its seed's mean, averaged over seeds. {caption}"
         return Drawing(title, [panel], 3.8, caption, alt=context.answer.sentence)
     means = summarise_scores(runs, by=[first], items=context.study.items)
-    means = means.join(describe_means(means, runs, by=[first]))
+    means = means.join(describe_means(means, runs, by=[first], write=context.write))
     rows, score = [clean(str(value)) for value in means[first]], context.score_label
     panel = "", lambda ax: figures.draw_rows(means, ax, names=rows, label=first, name=score)
     height, alt = 1.1 + 0.4 * len(means), context.answer.sentence
@@ -101,7 +101,7 @@ def _tabulate(question: Question, stated: Sequence[float] = ()) -> dict[str, obj
         "answer": clean(answer.heading),
         "outcome": answer.outcome.value,
         "what less what": clean(effect.text) if effect else "",
-        "points": effect.value if effect else "",
+        "difference": effect.value if effect else "",
         "interval": effect.interval if effect and not is_stated else "",
     }
 

@@ -57,11 +57,13 @@ def describe_standing(context: StudyContext) -> str:
         return ""
     count = f"{format_count(len(ranked), 'score')} without training"
     shown = (above if len(above) else ranked.head(1)).head(_MOST_NAMED)
-    named = [f"{row['name']} ({row['score']:.2f})" for row in shown.to_dict("records")]
+    write = context.write
+    named = [f"{row['name']} ({write.score(row['score'])})" for row in shown.to_dict("records")]
     named += [f"{len(above) - _MOST_NAMED} more"] if len(above) > _MOST_NAMED else []
     where = f"not above {len(above)} of the {count}" if len(above) else f"above all {count}, first"
     return (
-        f"The highest mean of this study, {context.best_mean:.2f}, is {where}: {'; '.join(named)}."
+        f"The {write.say('highest')} mean of this study, {write.score(context.best_mean)}, is "
+        f"{write.say(where)}: {'; '.join(named)}."
     )
 
 
@@ -73,13 +75,14 @@ def _list_above(context: StudyContext) -> pd.DataFrame:
 def warn_of_references(context: StudyContext) -> str:
     """A caveat where the best mean is not above the untrained encoder, or word overlap."""
     above, best = _list_above(context), context.best_mean
-    if not len(above):
+    if best is None or not len(above):
         return ""
-    of_encoder = above[above["reading"] != WORD_OVERLAP]
+    write, of_encoder = context.write, above[above["reading"] != WORD_OVERLAP]
+    below, mean = write.say("Below"), f"the best mean is {write.score(best)}"
     if not len(of_encoder):
-        return f"Below word overlap: it has {above['score'].iloc[0]:.2f}, the best mean {best:.2f}."
+        return f"{below} word overlap: it has {write.score(above['score'].iloc[0])}, {mean}."
     first, how = of_encoder["score"].iloc[0], _name(of_encoder["reading"].iloc[0])
-    return f"Below the untrained encoder: it has {first:.2f} ({how}), the best mean is {best:.2f}."
+    return f"{below} the untrained encoder: it has {write.score(first)} ({how}), {mean}."
 
 
 def build(context: StudyContext) -> Contents | None:
@@ -87,11 +90,13 @@ def build(context: StudyContext) -> Contents | None:
     if not len(every := context.study.references):
         return None
     shown = rank_references(context)[["name", "score"]].rename(columns={"name": "reference"})
-    caption = f"{clean(context.study.metric, most=40)} without training, the highest first."
+    write = context.write
+    highest = f"the {write.say('highest')} first"
+    caption = f"{clean(write.name, most=40)} without training, {highest}."
     return Contents(
-        csv={"references": every},
+        csv={"references": write.frame(every)},
         text=(describe_standing(context), _HOW),
-        tables=[make_table(shown, caption=caption, csv="references")],
+        tables=[make_table(shown, caption=caption, csv="references", write=write)],
         folded=True,
     )
 

@@ -23,6 +23,7 @@ from mtdlab.analysis.report.cells import (
     LEVEL,
     describe_covered,
     describe_curve,
+    describe_scores,
     format_count,
     make_table,
 )
@@ -49,7 +50,7 @@ def build(context: StudyContext) -> Contents | None:
     is_other = bool(context.study.table) and context.has_no_mtd
     if context.is_one_point or is_other:
         return None
-    table = tabulate(context)
+    table = context.write.frame(tabulate(context), "median")
     if missing := describe_missing(context):
         return Contents(csv={"mtd_curve": table}, missing=missing)
     return Contents(
@@ -103,12 +104,15 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
     labels = dict(zip(DIFFERENCE[1:], (f"{interval} low", f"{interval} high"), strict=True))
-    return make_table(shown, caption=f"{caption}.{beyond}", csv="mtd_curve", labels=labels)
+    caption += f".{beyond}"
+    # the table has them as they were read
+    decimals = context.write.unsigned
+    return make_table(shown, caption=caption, csv="mtd_curve", labels=labels, write=decimals)
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:
     """Sentences on in how many seeds the best level is better, and on collapses."""
-    means = "" if context.verdict.leads else describe_curve(context.curve, "The mean score is")
+    means = "" if context.verdict.leads else describe_scores(context.curve, context.write)
     if context.verdict.levels > 1 and not (
         context.question.is_over_mtd or context.compares_methods
     ):
@@ -172,7 +176,7 @@ def draw(context: StudyContext) -> Drawing | None:
         panels,
         height=4.4 if marked else 3.9,
         caption=" ".join(parts),
-        alt=f"{describe_curve(curve, 'The mean score is')} {verdict.sentence}",
+        alt=f"{describe_scores(curve, context.write)} {verdict.sentence}",
     )
 
 
@@ -204,7 +208,7 @@ def _study(context: StudyContext) -> Draw:
             beyond=context.verdict.left_out,
         )
         if _marks(context):
-            labels = describe_means(cells, runs, by=MTD_COLUMNS)
+            labels = describe_means(cells, runs, by=MTD_COLUMNS, write=context.write)
             figures.draw_configurations(cells.join(labels), ax)
         else:
             figures.draw_component_axis(cells, ax)
@@ -220,7 +224,8 @@ def _study(context: StudyContext) -> Draw:
 def _paired(context: StudyContext) -> Draw:
     """The paired curve, whose levels state their best trial."""
     runs = context.traced.assign(level=merge_levels(context.traced["mtd"]))
-    labels = describe_means(context.paired.assign(level=context.paired["mtd"]), runs, by=["level"])
+    levels = context.paired.assign(level=context.paired["mtd"])
+    labels = describe_means(levels, runs, by=["level"], write=context.write)
     labels["text"] = "Deviation from the mean over levels. " + labels["text"]
 
     return lambda ax: figures.draw_paired_curve(
@@ -241,7 +246,8 @@ def _describe_seeds(context: StudyContext) -> str:
         if len(gains := (table[best] - table[end]).dropna()):
             above = f"{int((gains > 0).sum())} of {format_count(len(gains), 'seed')}"
             parts.append(f"than MTD {format_mtd(end)} in {above}")
-    return f"MTD {format_mtd(best)} scores higher {' and '.join(parts)}." if parts else ""
+    scores = f"scores {context.write.say('higher')}"
+    return f"MTD {format_mtd(best)} {scores} {' and '.join(parts)}." if parts else ""
 
 
 TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"], answers=(ShapeQuestion,))
@@ -249,7 +255,8 @@ TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"], answers=(ShapeQuestion,
 
 def _build_correlation(context: StudyContext) -> Contents | None:
     """The correlations; None where no seed has enough levels of MTD."""
-    table = compute_correlations(context.curve_trials)
+    curve_trials = context.write.frame(context.curve_trials)
+    table = compute_correlations(curve_trials)
     if not len(table):
         return None
     levels, seeds = int(table["levels"].min()), int(table["seeds"].min())
@@ -276,7 +283,7 @@ def _build_published(context: StudyContext) -> Contents | None:
 
     None for a program of the user, whose data are others, or without two levels.
     """
-    if len(context.paired) < 2 or context.study.program:
+    if len(context.paired) < 2 or context.study.program or context.write.is_turned:
         return None
     published = load_curve("figure2_mtd")
     drawing = Drawing(

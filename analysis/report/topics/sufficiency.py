@@ -49,12 +49,13 @@ def compute(context: StudyContext) -> Sufficiency | None:
     if not len(sufficiency.cells):
         plain = means.rename(columns={"n": "trials"})[[*_CELL, "mean", "trials"]]
         unknown = plain.assign(within_low=np.nan, within_high=np.nan)
-        return replace(sufficiency, cells=unknown.join(describe_means(means, runs, by=_CELL)))
+        labels = describe_means(means, runs, by=_CELL, write=context.write)
+        return replace(sufficiency, cells=unknown.join(labels))
     # the interval of an adjusted mean is not that of the plain one
     cells = sufficiency.cells.merge(means[[*_CELL, "seeds"]], on=_CELL).assign(
         low=np.nan, high=np.nan
     )
-    labels = describe_means(cells, runs, by=_CELL)
+    labels = describe_means(cells, runs, by=_CELL, write=context.write)
     return replace(sufficiency, cells=_with_intervals(sufficiency.cells, runs).join(labels))
 
 
@@ -71,19 +72,19 @@ def build(context: StudyContext) -> Contents | None:
     """The answer with its tests; without configurations to show, why there is no test."""
     if (info := compute(context)) is None:
         return None
-    text, is_tested = describe_sufficiency(info), info.answer != "cannot be tested"
+    text, is_tested = describe_sufficiency(info, context.write), info.answer != "cannot be tested"
     tests, tables = info.tests, []
     if len(tests):
         tests = tests.assign(explained=tests["base"].map(info.explained))
         tables = [_show(tests, info.items)]
     means = info.cells.drop(columns=["text", "trial"], errors="ignore")
-    csv = {"sufficiency": tests, "sufficiency_means": means}
+    csv = {"sufficiency": tests, "sufficiency_means": context.write.frame(means)}
     if not is_tested and not len(info.cells):
         return Contents(csv=csv, missing=text[0])
     confounded = is_tested and describe_confounding(info.cells["ema_decay"], info.cells["ratio"])
     return Contents(
         csv=csv,
-        figures={"sufficiency": _draw(info.cells, is_tested, " ".join(text))},
+        figures={"sufficiency": _draw(context, info.cells, is_tested, " ".join(text))},
         text=text,
         # the design confounds MTD with a component
         warnings=[confounded] if confounded else [],
@@ -110,19 +111,23 @@ def _show(tests: pd.DataFrame, items: int) -> Table:
     return make_table(shown, caption=caption, csv="sufficiency")
 
 
-def _draw(cells: pd.DataFrame, is_tested: bool, answer: str) -> Drawing | None:
+def _draw(
+    context: StudyContext, cells: pd.DataFrame, is_tested: bool, answer: str
+) -> Drawing | None:
     """The figure of the mean of every configuration, the EMA decay down and K/N across."""
     decays = cells["ema_decay"].nunique() if len(cells) else 0
     if not decays or max(decays, cells["ratio"].nunique()) > _MOST_LEVELS:
         return None
     adjusted = ", adjusted for seeds that are missing" if is_tested else ""
     best = cells.iloc[int(cells["mean"].argmax())]
-    alt = f"{answer} The highest mean is {best['mean']:.2f}, of {name_cell(best)}."
+    write, score = context.write, f"mean {context.score_label}"
+    highest = f"The {write.say('highest')} mean is {write.score(best['mean'])}"
+    alt = f"{answer} {highest}, of {name_cell(best)}."
     if decays <= MOST_MARKED and "within_low" in cells:
         ratios = ", ".join(f"{ratio:g}" for ratio in sorted(cells["ratio"].unique()))
         return Drawing(
             "Score by EMA decay over MTD",
-            [("", lambda ax: figures.draw_divisions(cells, ax, name="mean score (points)"))],
+            [("", lambda ax: figures.draw_divisions(cells, ax, name=score))],
             height=3.9,
             caption=(
                 f"Mean score{adjusted}: a line per EMA decay η, a point per K/N ({ratios} from "

@@ -35,12 +35,13 @@ def build(context: StudyContext) -> Contents | None:
     trials = with_methods(context.trials, context.study.settings)
     ended = int(trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum())
     text, known = _describe(context.trials, curves), _name_groups(context, trials, curves)
+    written = context.written_in_training
     drawing = _draw(context, known.merge(curves, on="number"), text)
     if ended > len(choose_curves(trials)):
         more = f"{drawing.caption} Drawn: {MOST_TRIALS} trials, evenly chosen in the order of MTD."
         drawing = replace(drawing, caption=more)
     return Contents(
-        csv={"training_curves": curves[["number", "step", "loss", "score"]]},
+        csv={"training_curves": written.frame(curves[["number", "step", "loss", "score"]])},
         figures={"training_curves": drawing},
         text=[text],
     )
@@ -49,7 +50,7 @@ def build(context: StudyContext) -> Contents | None:
 def _name_groups(context: StudyContext, trials: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
     """The trials of curves with seed, mtd (0 for none), text, trial and group, a method and MTD."""
     methods = trials["method"] if "method" in trials else pd.Series("", index=trials.index)
-    known = describe_runs(trials).assign(
+    known = describe_runs(trials, write=context.write).assign(
         number=trials["number"],
         seed=trials["seed"],
         mtd=mtd_or_0(trials),
@@ -76,7 +77,7 @@ def _describe(trials: pd.DataFrame, curves: pd.DataFrame) -> str:
         best = curves.loc[scored["score"].idxmax(), "step"].to_numpy()
         ends = int((best == scored["step"].max().to_numpy()).sum())
         of = f"{format_count(len(best), 'trial')} drawn"
-    return f"{ends:,} of {of} scored highest at their last evaluation."
+    return f"{ends:,} of {of} scored best at their last evaluation."
 
 
 def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
@@ -92,7 +93,11 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
     )
     program = context.study.program
     label = context.score_label if program else context.selection_label
-    panels = [("score at each evaluation", panel("score", label))]
+    value = "score"
+    if context.write.is_turned and not context.written_in_training.is_turned:
+        # an axis of scores is that of the metric
+        curves, value = curves.rename(columns={"score": "selecting score"}), "selecting score"
+    panels = [("score at each evaluation", panel(value, label))]
     caption = f"{lines}. Scores are those that the program reported."
     if not program:
         panels.append(("training loss", panel("loss", "loss")))

@@ -7,6 +7,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.metric import ScoreFormat, as_read, is_negated
 from mtdlab.analysis.data.runs import format_mtd, varied_settings
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import clean
@@ -29,7 +30,12 @@ def build(context: StudyContext) -> Contents:
     names = {DEV, study.select_by} - {"", study.metric}
     scores = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
     scores = {name: values for name, values in scores.items() if values.notna().any()}
+    scores = {
+        as_read(name): -values if is_negated(name) else values for name, values in scores.items()
+    }
     trials = trials.assign(**scores).sort_values("number", ignore_index=True)
+    metric = ["score", "score_before"]
+    trials[metric] = context.write.frame(trials[metric])
     first = ("number", "state", "seed", *PARTS, "initial_queue_size", "mtd", "score")
     table = trials[list(dict.fromkeys((*first, *trials)))]
     measured = ["mtd", *scores, "best_step", "wall_seconds", "alignment", "uniformity"]
@@ -39,7 +45,10 @@ def build(context: StudyContext) -> Contents:
         if name in table and (table[name].notna() & (table[name] != "")).any()
     ]
     varied, role = varied_settings(table, study.settings), {"role"} & {*table}
-    chosen, caption = _choose(table, study.select_by if study.select_by in scores else "score")
+    ranking = as_read(study.select_by)
+    chosen, caption = _choose(
+        table, ranking if ranking in scores else "score", lowest_first=context.write.is_turned
+    )
     shown = make_table(
         chosen[
             [*dict.fromkeys(["number", "score", "state", *role, "seed", *varied, *known])]
@@ -75,10 +84,10 @@ def _count_reasons(trials: pd.DataFrame) -> pd.DataFrame:
     return ranked[["n", "state", "reason", "number"]]
 
 
-def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
+def _choose(trials: pd.DataFrame, ranking: str, *, lowest_first: bool) -> tuple[pd.DataFrame, str]:
     """The trials that the page shows, the best first, then those without a score; a caption."""
     done = (trials["state"] == "COMPLETE") & trials[ranking].notna()
-    best = trials[done].sort_values([ranking, "number"], ascending=[False, True])
+    best = trials[done].sort_values([ranking, "number"], ascending=[lowest_first, True])
     caption = f"{format_count(len(trials), 'trial')}, best first by {clean(ranking)}."
     if len(trials) > _MOST_ROWS:
         caption += f" The page shows at most {_MOST_ROWS:,} rows; the CSV has all."
@@ -96,28 +105,35 @@ def _build_best(context: StudyContext) -> Contents | None:
     study, table = context.study, compute_choices(context.study)
     if not len(table) or table["chosen_by"][0] != (study.select_by or study.metric):
         return None
-    best, tables = table.iloc[0], []
+    write, best, tables = context.write, table.iloc[0], []
+    by = table["chosen_by"]
+    chosen = zip(by, table["value"], strict=True)
+    values = [ScoreFormat(name).as_read(value) for name, value in chosen]
+    written = write.frame(table, "configuration_mean").assign(
+        chosen_by=[clean(as_read(name)) for name in by], value=values
+    )
     if table["number"].nunique() > 1:
         caption = "The trial that each score chooses; this study chooses as in the first row."
-        shown = table.drop(columns=["n", "seed_sd", "trial_sd", "slope"])
-        tables = [make_table(shown, caption=caption, csv="best_trial")]
+        shown = written.drop(columns=["n", "seed_sd", "trial_sd", "slope"])
+        tables = [make_table(shown, caption=caption, csv="best_trial", write=write.unsigned)]
     found = " ".join(filter(None, (_describe_best(study, best), _describe_run(study, best))))
     text = (found, _describe_other(study, table), _describe_optimism(study, best))
-    written = table.assign(chosen_by=table["chosen_by"].map(clean))
     return Contents(csv={"best_trial": written}, text=text, tables=tables)
 
 
 def _describe_best(study: StudyFrames, best: pd.Series) -> str:
-    metric, by = clean(study.metric), clean(best["chosen_by"])
-    scores = f"{metric} is {best['score']:.2f}"
+    write, by = study.score_format, clean(as_read(best["chosen_by"]))
+    metric = clean(write.name)
+    scores = f"{metric} is {write.score(best['score'])}"
     if best["chosen_by"] != study.metric:
-        scores = f"{by} is {best['value']:.2f} and whose {scores}"
+        value = replace(write, metric=best["chosen_by"]).score(best["value"])
+        scores = f"{by} is {value} and whose {scores}"
     where = f", MTD {format_mtd(best['mtd'])}" if math.isfinite(best["mtd"]) else ""
     where += "" if best["number"] in {*study.trials["number"]} else ", of the baseline"
     return (
         f"Trials are ranked by {by}. The best of {format_count(best['n'], 'trial')} is trial "
         f"{best['number']} (seed {best['seed']}{where}), whose {scores}. The mean {metric} of its "
-        f"configuration is {best['configuration_mean']:.2f} over "
+        f"configuration is {write.score(best['configuration_mean'])} over "
         f"{format_count(best['configuration_trials'], 'trial')}."
     )
 
@@ -146,35 +162,40 @@ def _describe_other(study: StudyFrames, choices: pd.DataFrame) -> str:
     if is_metric.all() or not is_metric.any():
         return ""
     reported, other = choices[is_metric].iloc[0], choices[~is_metric].iloc[0]
-    metric, by = clean(study.metric), clean(other["chosen_by"])
+    write, by = study.score_format, clean(as_read(other["chosen_by"]))
+    metric = clean(write.name)
     if reported["number"] == other["number"]:
         return f"{metric} and {by} choose the same trial."
     return (
-        f"{metric} chooses trial {reported['number']} ({metric} {reported['score']:.2f}), {by} "
-        f"trial {other['number']} ({metric} {other['score']:.2f}): choosing by the score that is "
-        f"reported adds {reported['score'] - other['score']:.2f} points to it on these trials."
+        f"{metric} chooses trial {reported['number']} ({metric} {write.score(reported['score'])}), "
+        f"{by} trial {other['number']} ({metric} {write.score(other['score'])}): choosing by the "
+        f"score that is reported makes it {write.amount(reported['score'] - other['score'])} "
+        f"{write.say('higher')} on these trials."
     )
 
 
 def _describe_optimism(study: StudyFrames, best: pd.Series) -> str:
-    metric, by = clean(study.metric), clean(best["chosen_by"])
+    write, by = study.score_format, clean(as_read(best["chosen_by"]))
+    metric = clean(write.name)
     if not math.isfinite(best["optimism"]):
         return (
-            "The score of a best trial is too high by chance. By how much cannot be estimated "
-            "here: no configuration has two trials."
+            f"The score of a best trial is too {write.high} by chance. By how much cannot be "
+            "estimated here: no configuration has two trials."
         )
     text = (
-        f"The highest {by} of {format_count(best['n'], 'trial')} is too high by chance: by "
-        f"{best['optimism']:.2f} points if all had the same true mean, by less if means differ "
+        f"The {write.say('highest')} {by} of {format_count(best['n'], 'trial')} is too "
+        f"{write.high} by chance: by {write.amount(best['optimism'])} if all had the same true "
+        "mean, by less if means differ "
         "(expected maximum of normal values, Tippett 1925; standard deviation "
-        f"{best['seed_sd']:.2f} between seeds and {best['trial_sd']:.2f} between trials of a seed)."
+        f"{write.unsigned.score(best['seed_sd'])} between seeds and "
+        f"{write.unsigned.score(best['trial_sd'])} between trials of a seed)."
     )
     if best["chosen_by"] == study.metric or not math.isfinite(best["slope"]):
         return text
     return text + (
-        f" Its {metric} may therefore be up to {best['score_optimism']:.2f} points above what its "
-        f"configuration scores with new seeds: within a configuration, a point more of {by} goes "
-        f"with {best['slope']:.2f} points more of {metric}."
+        f" Its {metric} may therefore be up to {write.amount(best['score_optimism'])} "
+        f"{write.say('above')} what its configuration scores with new seeds: within a "
+        f"configuration, 1 more of {by} goes with {best['slope']:.2f} more of {metric}."
     )
 
 

@@ -1,6 +1,7 @@
 """Topic: how the values of nuisance settings were chosen for each configuration."""
 
 from mtdlab.analysis.data.frames import NuisanceTrials
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.runs import free_settings
 from mtdlab.analysis.questions.best import name_table
 from mtdlab.analysis.questions.wording import clean
@@ -27,14 +28,17 @@ def build(context: StudyContext) -> Contents | None:
     settings = clean(" and ".join(nuisance.names), most=80)
     unit = f"value of {' and '.join(nuisance.per)}" if nuisance.per else "configuration"
     seeds = ", ".join(map(str, sorted(nuisance.trials["seed"].unique())))
-    score = f"mean {clean(context.study.select_by, most=40)}"
+    write = ScoreFormat(context.study.select_by, context.study.margin)
+    table = write.frame(table)
+    score = f"mean {clean(write.name, most=40)}"
     shown = table.rename(
         columns={"group": "configuration", "mean": score, "difference_se": "its standard error"}
     )
-    caption = f"The tried values of {settings}; a difference is to the highest mean."
+    highest = write.say("highest")
+    caption = f"The tried values of {settings}; a difference is to the {highest} mean."
     text = (
         f"The value of {settings} was chosen for each {unit} before the trials that the other "
-        f"sections count: the one with the highest {score}, over seeds that only the choice "
+        f"sections count: the one with the {highest} {score}, over seeds that only the choice "
         f"has ({seeds}). Differences between configurations are differences at their chosen "
         "values; other values, or a choice over more seeds, could change them.",
         "A difference of two values is clear where it is at least twice its standard error.",

@@ -121,7 +121,7 @@ def run_study(*directions: str) -> optuna.Study:
 @pytest.mark.parametrize("multi_index", [False, True])
 def test_the_table_of_a_study_of_optuna_is_read(multi_index: bool) -> None:
     frame = run_study("maximize").trials_dataframe(multi_index=multi_index)
-    study = read_run_table(frame)
+    study = read_run_table(frame, scale="fraction")
     trials = study.trials
     assert study.metric == "value"
     assert list(study.settings) == ["lr"]
@@ -137,17 +137,23 @@ def test_the_table_of_a_study_of_optuna_is_read(multi_index: bool) -> None:
 def test_trials_of_optuna_keep_their_numbers(tmp_path: Path) -> None:
     frame = run_study("maximize").trials_dataframe()
     complete = frame[frame["state"] == "COMPLETE"]
-    numbers = read_run_table(complete).trials["number"].tolist()
+    numbers = read_run_table(complete, scale="fraction").trials["number"].tolist()
     assert numbers == complete["number"].tolist() != [0, 1, 2, 3]
     complete.to_csv(tmp_path / "optuna.csv", index=False)
-    assert read_run_table(tmp_path / "optuna.csv").trials["number"].tolist() == numbers
+    assert (
+        read_run_table(tmp_path / "optuna.csv", scale="fraction").trials["number"].tolist()
+        == numbers
+    )
 
 
 def test_of_several_objectives_one_is_named() -> None:
     study = run_study("maximize", "minimize")
     with pytest.raises(TableError, match="2 metrics, values_0, values_1; choose the score with s"):
         read_run_table(study.trials_dataframe())
-    assert read_run_table(study.trials_dataframe(), score="values_0").metric == "values_0"
+    assert (
+        read_run_table(study.trials_dataframe(), score="values_0", scale="fraction").metric
+        == "values_0"
+    )
     frame = study.trials_dataframe().rename(columns={"values_0": "values_accuracy"})
     assert read_run_table(frame, score="accuracy").metric == "accuracy"
 
@@ -156,7 +162,7 @@ def test_a_study_of_optuna_without_a_seed_is_asked_for_one() -> None:
     frame = run_study("maximize").trials_dataframe().drop(columns="params_seed")
     with pytest.raises(TableError, match=r"no column seed among number, value, .*, or add one"):
         read_run_table(frame)
-    study = read_run_table(frame.assign(seed=0))
+    study = read_run_table(frame.assign(seed=0), scale="fraction")
     assert list(study.settings) == ["lr"]
 
 

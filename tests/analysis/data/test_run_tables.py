@@ -3,6 +3,7 @@
 import re
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,10 @@ import pytest
 from mtdlab.analysis import compute_verdict, read_run_table
 from mtdlab.analysis.data import cells
 from mtdlab.analysis.data.cells import TableError
-from mtdlab.analysis.data.defaults import Reading
+from mtdlab.analysis.data.defaults import Direction, Reading
 from mtdlab.analysis.data.frames import TAKEN_NAMES
+from mtdlab.analysis.data.metric import is_loss
 from mtdlab.analysis.data.runs import format_mtd
-from mtdlab.analysis.data.tasks import is_loss
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.level_means import LevelMeans
 from mtdlab.analysis.notebook import open_table
@@ -145,12 +146,14 @@ def test_columns_of_other_names_are_stated(small: Path) -> None:
         TableError, match=r"column 'dev/loss': lower is better .* --direction minim"
     ):
         read_run_table(small, score="dev/loss", columns=columns)
-    lower = read_run_table(small, score="dev/loss", columns=columns, direction="minimize")
-    higher = read_run_table(small, score="dev/loss", columns=columns, direction="maximize")
+    lower, higher = (
+        read_run_table(small, score="dev/loss", columns=columns, direction=direction, margin=0.5)
+        for direction in get_args(Direction)[::-1]
+    )
     assert (lower.metric, higher.metric) == ("-dev/loss", "dev/loss")
     assert lower.trials["score"].tolist() == (-higher.trials["score"]).tolist()
     assert lower.facts["score"].startswith(
-        "column dev/loss, lower is better; scores are shown as -dev/loss, negated."
+        "column dev/loss, lower is better. Scores have a unit of their own, by their name."
     )
 
 
@@ -170,11 +173,26 @@ def test_names_of_losses(name: str, lower_is_better: bool) -> None:
 def test_scores_of_another_unit(small: Path) -> None:
     frame = pd.read_csv(small)
     frame = frame.assign(perplexity=400 + frame.pop("score"))
-    with pytest.raises(TableError, match="such as perplexity or milliseconds, is read with scale"):
+    with pytest.raises(TableError, match="'perplexity' has a unit of its own: state margin=NUMBER"):
         read_run_table(frame, score="perplexity", direction="minimize")
-    study = read_run_table(frame, score="perplexity", direction="minimize", scale="own")
+    study = read_run_table(frame, score="perplexity", direction="minimize", margin=2)
     assert study.trials["score"].tolist() == pytest.approx([-431.5, -432.5, -430.5, -433])
-    assert "have the metric's own unit" in study.facts["score"]
+    assert "have a unit of their own, by their name." in study.facts["score"]
+    assert study.margin == 2
+    with pytest.raises(TableError, match="margin is -1; it must be a number of at least 0"):
+        read_run_table(frame, score="perplexity", direction="minimize", margin=-1)
+
+
+def test_a_score_that_may_be_a_fraction_needs_its_scale(small: Path) -> None:
+    """A reward below 1 in the first look would else change its unit in a later one."""
+    frame = pd.read_csv(small)
+    frame = frame.assign(reward=frame.pop("score") / 100)
+    with pytest.raises(TableError, match="all values of 'reward' lie between -1 and 1"):
+        read_run_table(frame, score="reward")
+    study = read_run_table(frame, score="reward", scale="own", margin=0.01)
+    assert study.trials["score"].tolist() == pytest.approx(frame["reward"].tolist())
+    higher = frame.assign(reward=frame["reward"] + 1)
+    assert read_run_table(higher, score="reward", margin=0.01).trials["score"].min() > 1
 
 
 def make_frame() -> pd.DataFrame:
@@ -385,8 +403,8 @@ def test_settings_repeat_over_seeds_and_measurements_do_not(tmp_path: Path) -> N
     ("scores", "scale", "read", "rule"),
     [
         ((0.315, 0.325), None, (31.5, 32.5), "multiplied by 100: all of them lie between -1"),
-        ((31.5, 0.5), None, (31.5, 0.5), "assumed to be x 100: not all of them (1 of 2) lie"),
-        ((31.5, 2.5), None, (31.5, 2.5), "x 100: not all of them (0 of 2) lie"),
+        ((31.5, 0.5), None, (31.5, 0.5), "assumed to be x 100: not all of them lie"),
+        ((31.5, 2.5), None, (31.5, 2.5), "x 100: not all of them lie"),
         ((0.9, 0.5), "percent", (0.9, 0.5), "x 100, as stated by --scale"),
         ((0.9, -0.1), "fraction", (90.0, -10.0), "they are fractions, as stated by --scale"),
     ],
@@ -439,7 +457,10 @@ def test_two_columns_of_states_agree_or_one_is_chosen(tmp_path: Path) -> None:
 
 REFUSED = [
     (["score,seed,mtd", "31,0"], r"row 1 has 2 cells; it must have 3, as the header"),
-    (["score,seed,mtd", "31,0,12", "x,1,12"], r"row 2, column score: 'x'; a score must be from"),
+    (
+        ["score,seed,mtd", "31,0,12", "x,1,12"],
+        r"row 2, column score: 'x'; it must be a finite number",
+    ),
     (["score,seed,mtd", "131,0,12"], r"row 1, column score: '131'; a score must be from -100 to"),
     (["score,seed,mtd", "31,0.5,12"], r"row 1, column seed: '0.5'; a seed must be a whole number"),
     (["score,seed,mtd", "31,,12"], r"row 1, column seed: ''; a completed run must have a seed"),

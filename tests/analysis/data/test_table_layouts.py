@@ -63,7 +63,7 @@ def test_a_list_in_a_cell_is_no_number(tmp_path: Path) -> None:
 def test_a_ledger_is_read_as_one_run_each(tmp_path: Path) -> None:
     path = tmp_path / "results.tsv"
     path.write_text(LEDGER)
-    study = read_run_table(path, score="val_bpb", direction="minimize", scale="own")
+    study = read_run_table(path, score="val_bpb", direction="minimize", margin=0.002)
     assert [*study.settings] == ["commit", "description"]
     assert study.trials["commit"].tolist() == ["0012345", "12e4567", "7654321"]
     assert study.trials["state"].tolist() == ["COMPLETE", "COMPLETE", "FAIL"]
@@ -73,12 +73,12 @@ def test_a_ledger_is_read_as_one_run_each(tmp_path: Path) -> None:
     assert "no difference is tested" in study.summary()
     # a loop whose first change has crashed
     path.write_text("\n".join(LEDGER.splitlines()[:1] + LEDGER.splitlines()[3:]))
-    assert not read_run_table(path, score="val_bpb", direction="minimize", scale="own").has_seeds
+    assert not read_run_table(path, score="val_bpb", direction="minimize", margin=0.002).has_seeds
     # once runs are repeated with seeds, the ledger is a table like others
     rows = LEDGER.splitlines()
     again = [f"{row}\t{seed}" for row in rows[1:3] for seed in range(3)]
     path.write_text("\n".join([f"{rows[0]}\tseed", *again]) + "\n")
-    assert read_run_table(path, score="val_bpb", direction="minimize", scale="own").has_seeds
+    assert read_run_table(path, score="val_bpb", direction="minimize", margin=0.002).has_seeds
 
 
 def test_runs_without_a_seed_are_read_where_that_is_stated(tmp_path: Path) -> None:
@@ -111,5 +111,5 @@ def test_all_obstacles_are_in_one_message(tmp_path: Path) -> None:
         strict=True,
     ):
         assert told in text
-    with pytest.raises(TableError, match=r"(?s)5 obstacles:.*--direction minimize.*val_loss: 'x'"):
+    with pytest.raises(TableError, match=r"(?s)6 obstacles:.*--direction minimize.*val_loss: 'x'"):
         read_run_table(path, score="val_loss", columns={"score": "val_loss"})

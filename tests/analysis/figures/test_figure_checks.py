@@ -397,7 +397,7 @@ def test_training_curves_are_thinned() -> None:
     assert one.loc[one["score"].notna(), "step"].tolist() == [75, 150]
     contents = training_topic.build(StudyContext(study))
     assert "Drawn: 40 trials" in contents.figures["training_curves"].caption
-    assert contents.text[0].startswith("40 of 40 trials drawn scored highest")
+    assert contents.text[0].startswith("40 of 40 trials drawn scored best")
     assert training_topic.build(StudyContext(build_study(trials))) is None
 
 

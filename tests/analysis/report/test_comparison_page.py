@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFrames
+from mtdlab.analysis.data.metric import POINTS
 from mtdlab.analysis.data.runs import free_settings
 from mtdlab.analysis.questions.best import rank
 from mtdlab.analysis.questions.effect import describe_effects
@@ -239,7 +240,7 @@ def test_an_interaction_is_on_the_first_screen_with_its_interval() -> None:
         "with 0.1. Highest means by temperature: queue_size 1024 at 0.05, 64 at 0.1."
     )
     assert text in headline_of(study).certainty
-    assert text in describe_effects(found)
+    assert text in describe_effects(found, POINTS)
 
 
 def test_without_an_interaction_the_first_screen_is_silent() -> None:
@@ -247,7 +248,7 @@ def test_without_an_interaction_the_first_screen_is_silent() -> None:
     assert "depends on" not in headline_of(study).certainty
     found = StudyContext(study).effects
     none = "No effect depends significantly on the value of another setting."
-    assert describe_effects(found)[-1] == none
+    assert describe_effects(found, POINTS)[-1] == none
 
 
 @pytest.mark.usefixtures("figures_not_drawn")

@@ -71,7 +71,7 @@ def warnings_of(trials: pd.DataFrame, **changed: Any) -> list[str]:
         (make_trials().iloc[:5], [ALONE.format("queue_size")]),
         (
             ENDS.assign(best_step=ENDS["best_step"].where(ENDS["number"] > 0, 80)),
-            ["23 of 24 trials scored highest at their last evaluation."],
+            ["23 of 24 trials scored best at their last evaluation."],
         ),
         (ENDS.assign(best_step=ENDS["best_step"].where(ENDS["number"] > 11, 80)), []),
         (ENDS.drop(columns="steps"), []),
@@ -104,8 +104,8 @@ def test_trials_have_these_warnings_and_no_others(
             (
                 {"metric": name},
                 [
-                    f"The highest {name} counts as the best. If it is a loss, as its name says, "
-                    "negate it."
+                    f"The highest {name} counts as the best, since no direction was stated. If it "
+                    "is a loss, as its name says, run it as another study with direction: minimize."
                 ],
             )
             for name in ("eval/loss", "val_loss", "RMSE")

@@ -13,6 +13,7 @@ from scipy import stats
 
 from mtdlab.analysis.data.frames import NuisanceTrials, StudyFrames
 from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.metric import POINTS
 from mtdlab.analysis.measures.trace import d_trace
 from mtdlab.analysis.questions.sufficiency import describe_sufficiency
 from mtdlab.analysis.report.context import StudyContext
@@ -120,7 +121,7 @@ def test_evaluation_items_are_counted_where_every_run_has_them() -> None:
     assert like.p_these == pytest.approx(these.p_value)
     assert (these.items, like.items) == (0, 100)
     assert these.pair.difference.low > 0 > like.pair.difference.low
-    text = describe_sufficiency(like)[0]
+    text = describe_sufficiency(like, POINTS)[0]
     assert "over seeds and 100 evaluation items, p < 0.001 for exactly these;" in text
     part = items.of(trials["number"].tolist()[1:])
     assert sufficiency_of(trials, load_items=lambda: part).items == 0
@@ -132,7 +133,8 @@ def test_configurations_beyond_the_run_are_left_out_of_the_test() -> None:
     found = sufficiency_of(trials)
     assert (found.answer, len(found.cells), len(found.left_out)) == ("not rejected", 12, 4)
     assert (
-        "Left out, being beyond the run: MTD 501, 504, 516, 564" in describe_sufficiency(found)[0]
+        "Left out, being beyond the run: MTD 501, 504, 516, 564"
+        in describe_sufficiency(found, POINTS)[0]
     )
     kept = sufficiency_of(trials, beyond_run="keep")
     assert (len(kept.cells), kept.left_out) == (16, ())
