@@ -217,8 +217,12 @@ def _name_factors(
     runs: pd.DataFrame, asked: Collection[str], settings: Collection[str]
 ) -> list[str]:
     """The settings asked about, then others that vary independently of them."""
-    others = (name for name in independent_settings(runs, settings) if name not in asked)
-    return [*asked, *(n for n in others if not any(determines(runs, n, name) for name in asked))]
+    others = [name for name in independent_settings(runs, settings) if name not in asked]
+    codes = {name: runs[name].factorize()[0] for name in (*asked, *others)}
+    return [
+        *asked,
+        *(n for n in others if not any(determines(codes[n], codes[name]) for name in asked)),
+    ]
 
 
 def select_crossed(values: pd.DataFrame, asked: Collection[str]) -> pd.DataFrame:

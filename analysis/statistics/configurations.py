@@ -7,7 +7,7 @@ of a contrast is the largest of three, of which one is that of its own values by
 K contrasts.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import prod
@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 import pandas as pd
 import scipy
+from numpy.typing import NDArray
 
 from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED, SCORE_DECIMALS
 from mtdlab.analysis.data.frames import DIFFERENCE, RESULT_COLUMNS, StudyFrames
@@ -75,13 +76,13 @@ def name_rows(
         others = [name for name in names[1:] if name not in beside]
         differs = values.groupby("method")[others].transform("nunique").gt(1)
         values[others] = values[others].where(differs & (values[others] != ""))
-    kept = names
-    texts = named = _name_known(values) if names else ["all configurations"] * len(table)
+    kept, cells = names, _format_known(values)
+    texts = named = _join_known(cells, kept) if names else ["all configurations"] * len(table)
     for name in reversed(names):
         if max(map(len, texts)) <= most:
             break
         rest = [other for other in kept if other != name]
-        shorter = _name_known(values[rest])
+        shorter = _join_known(cells, rest)
         if len(set(shorter)) == len(set(named)):
             kept, texts = rest, shorter
     return [
@@ -90,18 +91,33 @@ def name_rows(
     ]
 
 
-def _name_known(values: pd.DataFrame) -> list[str]:
-    """The settings of each row as text: a method's in brackets, without what it lacks."""
-    texts = []
-    for _, row in values.iterrows():
-        parts = {
-            # the end of a long value, such as a path, distinguishes it
-            name: text if len(text) <= _MOST_OF_VALUE else f"…{text[1 - _MOST_OF_VALUE :]}"
-            for name, text in ((name, format_value(str(name), row[name])) for name in row.index)
-            if "method" not in row or pd.notna(row[name])
+def _format_known(values: pd.DataFrame) -> list[dict[str, str]]:
+    """The settings of each row by name as text, without what its method lacks."""
+    rows = []
+    for row in values.to_dict("records"):
+        known = {str(name): value for name, value in row.items()}
+        texts = {
+            name: format_value(name, value)
+            for name, value in known.items()
+            if "method" not in known or pd.notna(value)
         }
-        method = parts.pop("method", "")
-        text = ", ".join(f"{name} {part}" for name, part in parts.items())
+        # the end of a long value, such as a path, distinguishes it
+        rows.append(
+            {
+                name: text if len(text) <= _MOST_OF_VALUE else f"…{text[1 - _MOST_OF_VALUE :]}"
+                for name, text in texts.items()
+            }
+        )
+    return rows
+
+
+def _join_known(cells: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[str]:
+    """Some settings of each row as text: a method's in brackets."""
+    texts = []
+    for row in cells:
+        method = row.get("method", "") if "method" in names else ""
+        known = [name for name in names if name in row and name != "method"]
+        text = ", ".join(f"{name} {row[name]}" for name in known)
         texts.append(f"{method} ({text})" if method and text else method or text)
     return texts
 
@@ -241,18 +257,26 @@ def independent_settings(runs: pd.DataFrame, settings: Collection[str]) -> list[
     A setting that is missing in some of the runs, which are completed ones, is left out.
     """
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
+    codes = {name: runs[name].factorize()[0] for name in varied}
     kept: list[str] = []
     for name in varied:
-        others = [other for other in varied if other != name and determines(runs, other, name)]
+        others = [
+            other for other in varied if other != name and determines(codes[other], codes[name])
+        ]
         # of two that determine each other the first stays
-        if not any(other in kept or not determines(runs, name, other) for other in others):
+        if not any(other in kept or not determines(codes[name], codes[other]) for other in others):
             kept.append(name)
     return kept
 
 
-def determines(runs: pd.DataFrame, first: str, second: str) -> bool:
-    """Whether runs of one value of the first setting all have one value of the second."""
-    return bool(runs.groupby(first)[second].nunique().max() == 1)
+def determines(first: NDArray[np.intp], second: NDArray[np.intp]) -> bool:
+    """Whether runs of one value of the first setting all have one value of the second.
+
+    Both are the numbers of the runs' values, (R,), -1 for one that is missing.
+    """
+    known = (first >= 0) & (second >= 0)
+    pairs = first[known] * (second.max(initial=0) + 1) + second[known]
+    return bool(len(pairs)) and len(np.unique(pairs)) == len(np.unique(first[known]))
 
 
 def compute_importances(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:

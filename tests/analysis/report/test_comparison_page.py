@@ -17,6 +17,7 @@ from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.summary import summarise_study
 from mtdlab.analysis.report.topics import configurations, methods
 from mtdlab.analysis.report.topics import effects as effects_topic
+from mtdlab.analysis.statistics import configurations as named
 from mtdlab.analysis.statistics.configurations import compute_configurations, name_rows
 from mtdlab.analysis.statistics.methods import compute_methods, equal_budget
 from tests.analysis.conftest import build_study, make_trials, report_of
@@ -264,3 +265,19 @@ def test_interactions_stand_beside_a_curve_over_mtd(tmp_path: Path) -> None:
     # the parts of MTD alone are what the section on MTD is about
     of_mtd = build_study(make_trials(decays=(0.75, 0.85), times=(1, 8)))
     assert StudyContext(of_mtd).effects is None
+
+
+def test_the_cells_of_many_columns_are_formatted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each name that is left out had all others formatted again: the square of the columns."""
+    names = [f"column{number}" for number in range(40)]
+    table = pd.DataFrame({name: [0.1, 0.2, 0.3] for name in names}).assign(number=range(3))
+    formatted: list[str] = []
+    plain = named.format_value
+
+    def counted(name: str, value: object) -> str:
+        formatted.append(name)
+        return plain(name, value)
+
+    monkeypatch.setattr(named, "format_value", counted)
+    assert name_rows(table, names, beside=[], most=12)[0] == "column0 0.1"
+    assert len(formatted) == table.size - len(table)
