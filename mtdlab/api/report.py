@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from mtdlab import __version__
-from mtdlab.analysis.data.defaults import TABLE_SUFFIXES
+from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Direction, Scale
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.messages import is_study_name
 
@@ -48,6 +48,9 @@ def report(
     generated: str | None = None,
     score: str = "",
     columns: Mapping[str, str] | None = None,
+    scale: Scale | None = None,
+    direction: Direction | None = None,
+    margin: float | None = None,
 ) -> "Report": ...
 
 
@@ -73,6 +76,9 @@ def report(
     transfer: bool = False,
     score: str = "",
     columns: Mapping[str, str] | None = None,
+    scale: Scale | None = None,
+    direction: Direction | None = None,
+    margin: float | None = None,
 ) -> "Report | MultiStudyReport":
     """Write the page of a study, or of a list of studies one over all, as `mtdlab report`.
 
@@ -84,12 +90,13 @@ def report(
         generated: when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same
             text gives the same bytes.
         transfer: whether to compare the answer of the first study of a list with the others'.
-        score, columns: of runs made elsewhere, as for `mtdlab.analysis.read_run_table`.
+        score, columns, scale, direction, margin: of runs made elsewhere, as for
+            `mtdlab.analysis.read_run_table`.
 
     Raises:
         NothingToReport: for a study that is missing.
-        MtdlabError: for a name that a folder cannot have, for score or columns of a study, and for
-            a DataFrame or a file that is no table of runs.
+        MtdlabError: for a name that a folder cannot have, for what describes a table where a
+            study is given, and for a DataFrame or a file that is no table of runs.
         ValueError: for runs whose scores two versions of an evaluator gave.
         OSError: where `out` cannot be written.
     """
@@ -101,16 +108,18 @@ def report(
 
     if isinstance(study, str) and Path(study).suffix in TABLE_SUFFIXES:
         study = Path(study)
+    described: dict[str, Any] = {"score": score, "columns": columns, "scale": scale}
+    described |= {"direction": direction, "margin": margin}
     if isinstance(study, DataFrame | Path):
         check_name(name)
         try:
-            study = read_run_table(study, score=score, columns=columns, name=name or "")
+            study = read_run_table(study, **described, name=name or "")
         except TableError as error:
             raise MtdlabError(str(error)) from None
-    elif score or columns:
+    elif any(described.values()):
         raise MtdlabError(
-            "score and columns describe runs made elsewhere; give them with a DataFrame, or with a "
-            f"file that ends in one of {', '.join(TABLE_SUFFIXES)}"
+            f"{', '.join(described)} describe runs made elsewhere; give them with a DataFrame, or "
+            f"with a file that ends in one of {', '.join(TABLE_SUFFIXES)}"
         )
     several = study if isinstance(study, list) else [study]
     frames = [load_named(given, storage) if isinstance(given, str) else given for given in several]
