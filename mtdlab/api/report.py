@@ -124,6 +124,8 @@ def report(
     several = study if isinstance(study, list) else [study]
     frames = [load_named(given, storage) if isinstance(given, str) else given for given in several]
     made = generated or now()
+    for each in frames:
+        refuse_other_page(Path(out) / (name if name and len(frames) == 1 else each.name), each)
     if not isinstance(study, list):
         check_name(name)
         folder = Path(out) / (name or frames[0].name)
@@ -136,6 +138,27 @@ def report(
         version=__version__,
         transfer=transfer,
     )
+
+
+def refuse_other_page(folder: Path, study: "StudyFrames") -> None:
+    """Raise MtdlabError where a page would replace that of a study of this name elsewhere.
+
+    Of the trials that were complete when that page was made none is one of this study, by number,
+    seed and duration. Pages of tables have no durations.
+    """
+    from pandas import read_parquet
+
+    told = ["number", "seed", "wall_seconds"]
+    try:
+        page = read_parquet(folder / "data" / "study.parquet", columns=[*told, "state"])
+    except (OSError, ValueError, LookupError):
+        return
+    done = page[page["state"] == "COMPLETE"].dropna()
+    if len(done) and not study.table and done.merge(study.trials[told], on=told).empty:
+        raise MtdlabError(
+            f"{folder} is the page of another study {study.name}, none of whose trials is in this "
+            "one; name another folder with --out, or move it away"
+        )
 
 
 def load_named(study: str, storage: str | None, *, references: bool = False) -> "StudyFrames":

@@ -17,6 +17,8 @@ from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.report import Report, write_report
 from mtdlab.analysis.report.topics import TOPICS, score
 from mtdlab.analysis.report.topics import trials as trials_topic
+from mtdlab.api.report import report
+from mtdlab.errors import MtdlabError
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
@@ -348,3 +350,21 @@ def test_thousands_of_trials_fit_a_page(tmp_path: Path, count: int, topics: Any)
     shown = f"{count:,} trials, best first by score. The page shows at most 1,000 rows; the CSV has"
     assert shown in text_of(report)
     assert len(pd.read_csv(tmp_path / "tables" / "trials.csv")) == count
+
+
+def test_a_page_does_not_replace_that_of_another_databases_study(tmp_path: Path) -> None:
+    """Of two studies of one name, told by their trials; the page of the same is made again."""
+    seconds = make_trials()["number"] + 1.5
+    one = build_study(make_trials().assign(wall_seconds=seconds))
+    report(one, out=tmp_path)
+    page = tmp_path / one.name / "index.html"
+    before = page.read_bytes()
+    more = make_trials(seeds=range(4))
+    grown = build_study(more.assign(wall_seconds=more["number"] + 1.5))
+    other = build_study(make_trials().assign(wall_seconds=seconds + 0.25))
+    with pytest.raises(MtdlabError, match=r"is the page of another study .*; name another folder"):
+        report(other, out=tmp_path)
+    assert page.read_bytes() == before
+    report(other, out=tmp_path / "other")
+    report(grown, out=tmp_path)
+    assert page.read_bytes() != before
