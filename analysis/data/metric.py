@@ -152,7 +152,11 @@ class ScoreFormat:
 
     def amount(self, value: float) -> str:
         """By how much scores differ, without a sign, with the unit, such as 0.64 points."""
-        return f"{value:.{self.decimals}f} {self.unit}".rstrip()
+        return self.with_unit(f"{value:.{self.decimals}f}")
+
+    def with_unit(self, number: str) -> str:
+        """A number with the unit of the score, where that has a name."""
+        return f"{number} {self.unit}".rstrip()
 
     def interval(self, low: float, high: float) -> str:
         """Two bounds of a score or a difference, the lower one first."""
@@ -175,7 +179,7 @@ class ScoreFormat:
     @property
     def stated_margin(self) -> str:
         """The margin with its unit, such as 0.5 points."""
-        return f"{self.margin:g} {self.unit}".rstrip()
+        return self.with_unit(f"{self.margin:g}")
 
     def say(self, words: str) -> str:
         """Words on scores that are higher where they are better, as they hold of what was read."""

@@ -55,8 +55,7 @@ class Difference:
     def sentence(self) -> str:
         """What less what, the difference and its interval."""
         interval = f" ({self.interval})" if self.interval else ""
-        unit = self.score_format.unit
-        return f"{self.text}: {self.value}{unit and ' '}{unit}{interval}."
+        return f"{self.text}: {self.score_format.with_unit(self.value)}{interval}."
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def _doubt_without_gain(results: StudyResults, answer: Answer) -> Answer:
     there = write.say("in the configuration with the highest mean")
     found = (
         f"Before training {write.score(before)}, after it {write.score(before + change.mean)} "
-        f"{there}: {write.difference(change.mean)}{write.unit and ' '}{write.unit} "
+        f"{there}: {write.with_unit(write.difference(change.mean))} "
         f"({interval}{format_count(gain.seeds, 'seed')})."
     )
     lowered, raise_ = ("raised", "lower") if write.is_turned else ("lowered", "raise")

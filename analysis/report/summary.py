@@ -79,10 +79,10 @@ def _describe_training(runs: pd.DataFrame, program: str, write: ScoreFormat) -> 
     both = np.isfinite(before.astype("float64"))
     if not both.any():
         return "" if program else "The score before training was not recorded."
+    change = write.difference((after - before)[both].mean())
     text = (
         f"Training changed the mean score from {write.score(before[both].mean())} to "
-        f"{write.score(after[both].mean())} ({write.difference((after - before)[both].mean())}"
-        f"{write.unit and ' '}{write.unit})"
+        f"{write.score(after[both].mean())} ({write.with_unit(change)})"
     )
     seeds = runs.groupby("seed")["score"].mean()
     if len(seeds) > 1:

@@ -109,8 +109,7 @@ def _sentence(contrast: "Contrast", names: tuple[str, str], write: ScoreFormat) 
     what = contrast.difference
     if not contrast.seeds:
         return "No configuration was run with the same seed in both, so nothing can be compared."
-    size = f"{write.difference(what.mean)} {write.unit}".rstrip()
-    pair = f"{names[0]} less {names[1]}: {size}"
+    pair = f"{names[0]} less {names[1]}: {write.with_unit(write.difference(what.mean))}"
     seeds = format_count(contrast.seeds, "shared seed")
     if "low" in contrast.table:
         seeds += f", {format_count(contrast.configurations, 'shared configuration')}"

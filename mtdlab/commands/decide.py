@@ -139,7 +139,7 @@ def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
     if len(decision.shared) < 2:
         yield from _untested_sentences(decision, write)
         return
-    size = f"{write.unsigned.difference(difference.mean)} {write.unit}".rstrip()
+    size = write.with_unit(write.unsigned.difference(difference.mean))
     interval = write.unsigned.interval(difference.low, difference.high)
     if math.isnan(difference.low):
         interval = "no interval, since all seeds differ by the same"
@@ -179,7 +179,7 @@ def _untested_sentences(decision: "Decision", write: ScoreFormat) -> Iterator[st
     why = "no seeds were recorded"
     if count or alone:
         why = f"they have {format_count(count, 'common seed')} with scores"
-    size = f"{decision.difference.mean:+.4g} {write.unit}".rstrip()
+    size = write.with_unit(f"{decision.difference.mean:+.4g}")
     yield (
         f"{decision.answer}: {decision.candidate} less {decision.baseline} is {size}; nothing is "
         f"tested, since {why}."

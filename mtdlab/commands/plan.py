@@ -250,7 +250,7 @@ def _describe_power(power: Power, write: ScoreFormat) -> list[str]:
     first, second, _ = (max(map(len, column)) for column in zip(*cells, strict=True))
     table = [f"{text:{first}}  {found:{second}}  {need}".rstrip() for text, found, need in cells]
     notes = [
-        f"residual standard deviation {f'{precision.residual_sd:.2g} {write.unit}'.rstrip()}, "
+        f"residual standard deviation {write.with_unit(f'{precision.residual_sd:.2g}')}, "
         f"{bases['errors']}; correlations {bases['correlations']}"
     ]
     if bases["errors"] == "assumed":
@@ -264,7 +264,8 @@ def _describe_power(power: Power, write: ScoreFormat) -> list[str]:
     if power.items:
         more = "seeds" if precision.of_seeds > precision.of_items else "items"
         notes += [
-            f"standard error of a difference: {precision.of_seeds:.2g} points from {seeds}, "
+            f"standard error of a difference: {write.with_unit(f'{precision.of_seeds:.2g}')} from "
+            f"{seeds}, "
             f"{precision.of_items:.2g} from {power.items:,} items; more {more} help more"
         ]
     notes.append(f"evaluation items {bases['items']}")
@@ -278,7 +279,7 @@ def _describe_target(target: "Target", power: Power, write: ScoreFormat) -> str:
     """What a study is to show, in a few words."""
     from mtdlab.analysis.data.runs import format_mtd
 
-    size, where = f"{target.points:.3g} {write.unit}".rstrip(), ""
+    size, where = write.with_unit(f"{target.points:.3g}"), ""
     if target.found is None:
         where = f" with {target.compared} levels"
     elif power.peak_mtd and power.peak_points and power.peak_points < 0.995 * target.points:

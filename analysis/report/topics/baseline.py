@@ -63,7 +63,7 @@ def _describe(context: StudyContext, compared: BaselineComparison) -> str:
     if math.isnan(size.mean):
         return f"{head} no seed in common with the configurations of the search. {mean}."
     of = f"against the configuration with the {write.say('highest')} mean"
-    text = f"{head} {write.difference(size.mean)}{write.unit and ' '}{write.unit} {of}"
+    text = f"{head} {write.with_unit(write.difference(size.mean))} {of}"
     if math.isnan(size.low):
         return f"{text} ({format_count(compared.seeds, 'common seed')}: no interval). {mean}."
     interval = f"{PERCENT} CI {write.interval(size.low, size.high)}"
