@@ -116,7 +116,7 @@ class ScoreFormat:
     @property
     def axis_unit(self) -> str:
         """What the label of an axis says of the score."""
-        return "lower is better" if self.is_turned else self.unit or "its own unit"
+        return self.unit or f"{'lower' if self.is_turned else 'higher'} is better"
 
     @property
     def unsigned(self) -> "ScoreFormat":

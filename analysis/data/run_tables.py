@@ -131,11 +131,15 @@ def _find_scale(table: RunTable, reading: Reading, metric: str, scores: pd.Serie
     if reading.margin is not None and not 0 <= reading.margin < np.inf:
         raise TableError(f"margin is {reading.margin}; it must be a number of at least 0")
     scale = choose_scale(metric, scores, reading.scale)
-    if scale == "own" and reading.margin is None:
+    missing = []
+    if reading.direction is None and not is_loss(table.metric):
+        missing.append("--direction minimize or --direction maximize")
+    if reading.margin is None:
+        missing.append("--margin NUMBER, the difference that counts as none in this unit")
+    if scale == "own" and missing:
         raise TableError(
-            f"{table.metric!r} has a unit of its own: state --margin NUMBER, the difference that "
-            "counts as none in this unit; a correlation or a share is read with --scale fraction "
-            "or --scale percent"
+            f"{table.metric!r} has a unit of its own: state {', and '.join(missing)}; a "
+            "correlation or a share is read with --scale fraction or --scale percent"
         )
     return scale
 

@@ -26,7 +26,7 @@ from pydantic.dataclasses import dataclass as checked
 from scipy import special
 
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.metric import ScoreFormat
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.data.run_tables import check_evaluators
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import format_value
@@ -172,12 +172,14 @@ def decide(
             candidates=0,
             more_seeds=None,
         )
-    terms = f"study {study.name}, score {study.metric}, margin {margin}, alpha {study.alpha}"
+    score = write.name + (", minimised" if write.is_turned else "")
+    terms = f"study {study.name}, score {score}, margin {margin}, alpha {study.alpha}"
     terms += "" if failed_score is None else f", score of failed runs {failed_score:g}"
     unkept = nullcontext(list[SessionComparison]())
     with open_session(Path(session), terms, study.alpha) if session else unkept as kept:
         comparison = find_comparison(kept, terms, *names, study.alpha)
-        comparison.look(dict(zip(differences.index.tolist(), differences.tolist(), strict=True)))
+        by_seed = dict(zip(differences.index.tolist(), differences.tolist(), strict=True))
+        comparison.look(by_seed, write)
         looks = _find_looks(study, comparison if session else None)
         low, high = (
             estimate_difference(new, old, [study.items] * 2, 1 - 2 * p_value)
@@ -385,7 +387,7 @@ class SessionComparison:
     seen: list[Annotated[dict[int, float], Field(min_length=1)]] = field(default_factory=list)
     kept_at: int | None = None
 
-    def look(self, differences: dict[int, float]) -> None:
+    def look(self, differences: dict[int, float], write: ScoreFormat = POINTS) -> None:
         """Add a look at differences by seed; the same ones are no new look.
 
         Raises ValueError where one that was looked at is missing now, or has changed.
@@ -394,10 +396,12 @@ class SessionComparison:
         for seed, before in ChainMap(*self.seen).items():
             now = added.pop(seed, math.nan)
             if not math.isclose(now, before, rel_tol=1e-9, abs_tol=1e-9):
+                shown = f"is {write.as_read(now):.6g} now"
+                shown = "is missing now" if math.isnan(now) else shown
                 raise ValueError(
-                    f"{self.candidate} less {self.baseline} was {before:.6g} with seed {seed} at "
-                    f"an earlier look and is {now:.6g} now; scores that were looked at must stay "
-                    "as they were, and so must their unit: state --scale where it changed"
+                    f"{self.candidate} less {self.baseline} was {write.as_read(before):.6g} with "
+                    f"seed {seed} at an earlier look and {shown}; scores that were looked at must "
+                    "stay as they were, and so must their unit (--scale)"
                 )
         self.seen += [added] if added else []
 

@@ -266,7 +266,7 @@ def list_shape(verdict: Verdict) -> Mapping[str, Any]:
         "peak_interval": None if interval is None else [*map(mtd_value, interval)],
         "optimal_range": [*map(mtd_value, verdict.optimal_range)],
         "runner_up": leads[0] if leads else None,
-        "lowest": leads[-1] if leads else None,
+        "worst": leads[-1] if leads else None,
         "items": verdict.items,
         "left_out": [*verdict.left_out],
     }

@@ -96,8 +96,7 @@ def describe_over_looks(looks: OverLooks | None) -> str:
     if looks.is_early:
         text += (
             f" It ended at look {looks.taken}, because differences were large there, so they tend "
-            "to be stated too high (in simulations with the scatter of the built-in data by up to "
-            "2.4 points on average); mtdlab confirm measures them again with new seeds."
+            "to be stated too large; mtdlab confirm measures them again with new seeds."
         )
     return text
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.metric import ScoreFormat, as_read
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat, as_read
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.inference.intervals import Estimate
@@ -183,6 +183,12 @@ class Studies:
         return [study.name for study in self.studies]
 
 
+def _format_of_all(context: Studies) -> ScoreFormat:
+    """How the numbers of a table of all studies are written, which are as they were read."""
+    metrics = {study.metric for study in context.studies}
+    return _format_of(context.studies, *metrics).unsigned if len(metrics) == 1 else POINTS
+
+
 def _build_studies(context: Studies) -> Contents:
     overview = as_read_by_row(context.overview)
     done, planned = overview["completed"].astype("str"), overview["planned"].astype("str")
@@ -198,6 +204,7 @@ def _build_studies(context: Studies) -> Contents:
         ),
         csv="studies",
         most=len(shown),
+        write=_format_of_all(context),
     )
     links = tuple(f"../{quote(name)}/index.html" for name in context.names)
     empty = overview.loc[overview["n"].isna(), "study"]
@@ -280,7 +287,9 @@ def _build_score(context: Studies) -> Contents:
         csv={"mtd_curves": curves},
         figures={f"mtd_curves_{at}": drawing for at, drawing in enumerate(drawings, start=1)},
         text=text,
-        tables=[make_table(curves, caption=caption, csv="mtd_curves")],
+        tables=[
+            make_table(curves, caption=caption, csv="mtd_curves", write=_format_of_all(context))
+        ],
     )
 
 

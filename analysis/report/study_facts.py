@@ -180,7 +180,7 @@ def define_points(context: StudyContext) -> str:
     return f"Points of {name}: {label}; higher is better."
 
 
-_PLAIN_LABELS = (" (points)", " (its own unit)", " (lower is better)")
+_PLAIN_LABELS = (" (points)", " (higher is better)", " (lower is better)")
 _DIRTY = "-dirty"
 
 

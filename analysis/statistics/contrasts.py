@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.frames import Settings, StudyFrames
+from mtdlab.analysis.data.metric import as_read
 from mtdlab.analysis.data.runs import CONFIGURATION, completed_runs, is_missing, varied_settings
 from mtdlab.analysis.inference.best import BestVerdict, number_configurations
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate, estimate
@@ -87,8 +88,8 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
     """
     if first.metric != second.metric:
         raise ValueError(
-            f"study {first.name} reports {first.metric}, study {second.name} {second.metric}: "
-            "scores of different tasks cannot be compared"
+            f"study {first.name} reports {as_read(first.metric)}, study {second.name} "
+            f"{as_read(second.metric)}: scores of different tasks or directions cannot be compared"
         )
     runs = [_with_all_settings(first, second.settings), _with_all_settings(second, first.settings)]
     for study, completed in zip((first, second), runs, strict=True):

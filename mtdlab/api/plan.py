@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mtdlab.analysis.data.defaults import MARGIN
-from mtdlab.analysis.data.metric import is_in_points
+from mtdlab.analysis.data.metric import as_read, is_in_points
 from mtdlab.api.given import Given, Overrides, StudySource, assign
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, describe
 from mtdlab.terminal import progress_bar
@@ -352,7 +352,8 @@ def _find_scatter(
             bases["items"] = f"{assumed}; in {runs} recorded runs the scatter of seeds hides theirs"
     if sd:
         bases["errors"] = "as given"
-    not_counted = f"not counted: those of {spec.metric} are known when trials have recorded them"
+    score = as_read(spec.metric)
+    not_counted = f"not counted: those of {score} are known when trials have recorded them"
     return found, {"items": not_counted} | bases
 
 

@@ -90,7 +90,7 @@ def _sentence(original: "Contrast", again: "Contrast") -> str:
     return (
         f"The study shows {shown} significant difference, the new seeds show "
         f"{'one' if again.difference.low > 0 else 'none'}. "
-        "That of the study is too high on average, since it chose both. The evaluation items chose "
-        "the two as well: where items differ in which of them they favour, the new difference is "
-        "still too high."
+        "That of the study is too large on average, since it chose both. The evaluation items "
+        "chose the two as well: where items differ in which of them they favour, the new "
+        "difference is still too large."
     )

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mtdlab.analysis.data.metric import as_read
 from mtdlab.analysis.data.questions import Declared, QuestionError
 from mtdlab.config.checks import (
     READ_BY_TRIALS,
@@ -244,7 +245,8 @@ def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance 
         message = f"needs sampler: grid; {spec.sampler} has no configurations before it runs"
         source.add((NUISANCE,), message)
     if spec.select_by in (spec.metric, "sts_test"):
-        message = f"its values would be chosen by {spec.select_by}, which is no score on dev data"
+        by = as_read(spec.select_by)
+        message = f"its values would be chosen by {by}, which is no score on dev data"
         source.add((NUISANCE,), f"{message}; name one under select_by")
     others = {"trainer": top.trainer, "search": top.search, BASELINE: top.baseline or {}}
     section: dict[str, Any] = source.values[NUISANCE]

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
-from mtdlab.analysis.data.metric import as_read, is_in_points, is_loss
+from mtdlab.analysis.data.metric import as_read, is_in_points, is_loss, is_negated
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import build_study
 from mtdlab.config.source import Source
@@ -149,6 +149,9 @@ def _differences_from(
         del old["trainer"], new["trainer"]
     if is_added:
         new["imports"] = {name: spec.imports.get(name) for name in old["imports"]}
+    for each in (old, new):
+        each["direction"] = "minimize" if is_negated(each["metric"]) else "maximize"
+        each |= {name: as_read(str(each[name])) for name in ("metric", "select_by")}
     differences = list(_differences(old, new))
     if any(name.startswith(_POINTS) for name, *_ in differences):
         # the identity has no words for them: as the files have it
@@ -251,7 +254,13 @@ def _refuse_unstated(spec: StudySpec) -> None:
             f"study {spec.name}: lower is better of a score with the name {losses[0]}; write "
             "direction: minimize into the study file, or direction: maximize if higher is better"
         )
-    if not is_in_points(spec.metric) and "margin" not in (spec.definition.get("verdict") or {}):
+    is_own = not is_in_points(spec.metric)
+    if is_own and "direction" not in spec.definition:
+        raise MtdlabError(
+            f"study {spec.name}: the name {spec.metric} does not tell whether higher or lower is "
+            "better; write direction: maximize or direction: minimize into the study file"
+        )
+    if is_own and "margin" not in (spec.definition.get("verdict") or {}):
         raise MtdlabError(
             f"study {spec.name}: {as_read(spec.metric)} has a unit of its own; write verdict: "
             "{margin: NUMBER} into the study file, the difference in this unit that counts as none"

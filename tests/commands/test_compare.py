@@ -71,4 +71,4 @@ def test_a_study_of_another_metric_is_refused(
             raising=False,
         )
         error = command(f"compare tiny warm --storage {storage}", 2).stderr
-    assert "scores of different tasks cannot be compared" in error
+    assert "scores of different tasks or directions cannot be compared" in error

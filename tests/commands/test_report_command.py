@@ -28,7 +28,7 @@ FIELDS = {
         "peak_interval",
         "optimal_range",
     ),
-    *("runner_up", "lowest", "p_value", "p_trend", "history", "p_over_looks", "confidence"),
+    *("runner_up", "worst", "p_value", "p_trend", "history", "p_over_looks", "confidence"),
     *("mtd_sufficient", "seeds_for_power", "items_for_power", "items", "left_out"),
     "baseline",
 }
@@ -59,10 +59,10 @@ def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Pa
     assert (written["verdict"], written["mtd_sufficient"]) == ("peaked", "cannot be tested")
     assert written["peak_mtd"] == 12
     # the scores of seed 0 to 4 differ by 0.03 (7 seed mod 7) between levels at most
-    assert (written["runner_up"]["mtd"], written["lowest"]["mtd"]) == (8, 40)
-    lowest = written["lowest"]
+    assert (written["runner_up"]["mtd"], written["worst"]["mtd"]) == (8, 40)
+    lowest = written["worst"]
     assert lowest["low"] < lowest["mean"] < lowest["high"]
-    for name in ("runner_up", "lowest"):
+    for name in ("runner_up", "worst"):
         numbers = "{mean:.2f} points (95 % CI {low:.2f} to {high:.2f})"
         assert numbers.format(**written[name]) in written["sentence"]
     assert written["page"] == "reports/runs/index.html"

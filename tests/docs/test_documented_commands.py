@@ -26,7 +26,10 @@ from mtdlab.store.frames import load_frames
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 OWN_TEXT = {TUTORIAL, ROOT / "docs" / "how-to" / "text-pairs.md"}
 """Documents that save the text on which their commands train."""
-CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=4")
+CUT = (
+    *("trainer.steps=3", "trainer.sentences=null"),
+    *("trainer.evaluate_every=1", "trainer.batch_size=4"),
+)
 OF_PROGRAMS = ("trainer.steps=3", "seeds=[0]")
 OF_STUDIES = ("seeds=[0]", "until=null", "beyond_run=keep")
 """One seed, and none added; in three steps every level is beyond the run."""

@@ -146,8 +146,8 @@ def test_what_new_seeds_show_is_said_of_what_the_study_showed(
         Contrast({}, pd.DataFrame(), 3, 1, Estimate(*values)) for values in (original, again)
     )
     sentence = _sentence(first, second)
-    assert f"{text} That of the study is too high on average, since" in sentence
-    assert sentence.endswith("the new difference is still too high.")
+    assert f"{text} That of the study is too large on average, since" in sentence
+    assert sentence.endswith("the new difference is still too large.")
 
 
 @pytest.mark.slow

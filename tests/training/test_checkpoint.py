@@ -8,7 +8,7 @@ import torch
 
 from mtdlab.training import checkpoint as module
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
-from mtdlab.trial.model_folders import remove_checkpoints_of
+from mtdlab.trial.model_folders import CHECKPOINTS, remove_checkpoints_of
 
 FACTS = {"processor": "x86_64", "versions": "torch 2.13.0"}
 
@@ -105,8 +105,8 @@ def test_an_error_while_saving_leaves_the_earlier_checkpoints(tmp_path: Path) ->
 
 
 def test_all_of_a_run_is_removed(tmp_path: Path) -> None:
-    folder = tmp_path / "models" / "study" / "run"
+    folder = tmp_path / "models" / CHECKPOINTS / "identity" / "study" / "run"
     save_checkpoint(folder, 1, {"step": 1}, {})
     remove_checkpoints_of(folder)
-    assert names(tmp_path) == []
+    assert names(tmp_path / "models") == []
     remove_checkpoints_of(folder)

@@ -58,6 +58,8 @@ def build(context: StudyContext) -> Contents:
         sortable=True,
         most=_MOST_ROWS,
         labels=context.labels,
+        # the scores are as they were read
+        write=context.write.unsigned,
     )
     reasons, why = _count_reasons(table), "Why trials ended without a result."
     if len(reasons) > _MOST_REASONS:

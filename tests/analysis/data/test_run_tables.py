@@ -189,10 +189,13 @@ def test_a_score_that_may_be_a_fraction_needs_its_scale(small: Path) -> None:
     frame = frame.assign(reward=frame.pop("score") / 100)
     with pytest.raises(TableError, match="all values of 'reward' lie between -1 and 1"):
         read_run_table(frame, score="reward")
-    study = read_run_table(frame, score="reward", scale="own", margin=0.01)
+    study = read_run_table(frame, score="reward", scale="own", direction="maximize", margin=0.01)
     assert study.trials["score"].tolist() == pytest.approx(frame["reward"].tolist())
     higher = frame.assign(reward=frame["reward"] + 1)
-    assert read_run_table(higher, score="reward", margin=0.01).trials["score"].min() > 1
+    with pytest.raises(TableError, match="state direction=minimize or direction=maximize, and mar"):
+        read_run_table(higher, score="reward")
+    stated = read_run_table(higher, score="reward", direction="maximize", margin=0.01)
+    assert stated.trials["score"].min() > 1
 
 
 def make_frame() -> pd.DataFrame:

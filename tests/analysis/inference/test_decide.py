@@ -110,7 +110,9 @@ def test_a_failed_run_has_the_score_that_is_stated_for_it() -> None:
     assert found.difference.mean == pytest.approx((5 * 2 - 3 * 50) / 8, abs=0.5)
     mild = decide(study, "c1", baseline="c0", failed_score=69.8, margin=0.5)
     assert mild.answer == "keep"
-    with pytest.raises(ValueError, match="cannot count 75, which is more than the lowest score of"):
+    with pytest.raises(
+        ValueError, match="cannot count 75, which is better than the worst score of"
+    ):
         decide(study, "c1", baseline="c0", failed_score=75.0)
 
 
@@ -158,8 +160,8 @@ def test_differences_without_scatter_decide_nothing() -> None:
         ({"candidate": "c0"}, "c0 and c0 are the same configuration"),
         ({"candidate": "rate=0.0"}, "rate=0.0 and c0 are the same configuration"),
         ({"candidate": "mtd=none"}, "several configurations, which differ in name, rate"),
-        ({"candidate": "c1", "margin": -0.1}, "the margin is -0.1 points; it must be"),
-        ({"candidate": "c1", "margin": math.nan}, "the margin is nan points; it must be"),
+        ({"candidate": "c1", "margin": -0.1}, "the margin is -0.1; it must be"),
+        ({"candidate": "c1", "margin": math.nan}, "the margin is nan; it must be"),
         ({"candidate": "c1", "baseline": None}, "study runs has no baseline of its own"),
     ],
 )
@@ -343,7 +345,7 @@ class TestSession:
         path = tmp_path / "s.json"
         ask(path, self.scores, 4)
         text = path.read_text()
-        with pytest.raises(ValueError, match=r"c1 less c0 was .* points with seed 3 .* is nan now"):
+        with pytest.raises(ValueError, match=r"c1 less c0 was .* seed 3 .* is missing now"):
             ask(path, self.scores, 3)
         changed = self.scores.copy()
         changed[1, 1] += 1
