@@ -35,8 +35,7 @@ class StudyFile(BaseModel, frozen=True, extra="forbid", strict=True):
     direction: Direction | None = Field(
         None,
         description="of a program's or an evaluator's scores: `minimize` where lower is better, as "
-        "of a loss; without it higher is, which a score that is a loss by its name has to state: "
-        "`maximize`",
+        "of a loss, else `maximize`; to be stated of a loss and of a score in a unit of its own",
     )
     trainer: dict[str, Any] = Field(
         default_factory=dict, description="settings that every trial shares"
