@@ -51,7 +51,10 @@ def run_both(both: Path, run: Command, variant: str) -> None:
         run(SWEEP.format(name))
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant",
+    ["grid", "pruned", *(pytest.param(name, marks=pytest.mark.slow) for name in ("tpe", "until"))],
+)
 def test_a_loss_is_minimised_as_its_negative_is_maximised(
     variant: str, both: Path, run: Command
 ) -> None:

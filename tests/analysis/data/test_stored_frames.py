@@ -132,7 +132,7 @@ def edited(about: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str
     return changed
 
 
-@pytest.mark.parametrize("has_digest", [True, False])
+@pytest.mark.parametrize("has_digest", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_edited_metadata_are_refused_or_read(
     full: StudyFrames, tmp_path: Path, has_digest: bool
 ) -> None:

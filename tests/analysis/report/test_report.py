@@ -352,6 +352,7 @@ def test_thousands_of_trials_fit_a_page(tmp_path: Path, count: int, topics: Any)
     assert len(pd.read_csv(tmp_path / "tables" / "trials.csv")) == count
 
 
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_a_page_does_not_replace_that_of_another_databases_study(tmp_path: Path) -> None:
     """Of two studies of one name, told by their trials; the page of the same is made again."""
     seconds = make_trials()["number"] + 1.5

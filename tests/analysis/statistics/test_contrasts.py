@@ -95,5 +95,5 @@ def test_trials_and_studies_without_a_common_score_are_refused(study: StudyFrame
         compare_trials(replace(study, trials=study.trials.assign(state=states)), 0, 1)
     with pytest.raises(ValueError, match="study empty has no complete trial yet"):
         compare_studies(study, replace(study, name="empty", trials=study.trials.iloc[:0]))
-    with pytest.raises(ValueError, match="scores of different tasks cannot be compared"):
+    with pytest.raises(ValueError, match="scores of different tasks or directions cannot"):
         compare_studies(study, replace(study, metric="STS12"))
