@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mtdlab.analysis.data import tasks
-from mtdlab.analysis.data.defaults import MARGIN
+from mtdlab.analysis.data.defaults import MARGIN, Direction
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -74,6 +74,11 @@ def is_negated(score: str) -> bool:
     return score.removeprefix(_EVALUATOR).startswith("-")
 
 
+def direction_of(score: str) -> Direction:
+    """Whether higher or lower values of what was read are better, by the score's name."""
+    return "minimize" if is_negated(score) else "maximize"
+
+
 def as_read(score: str) -> str:
     """The name with which a score was read, before it was negated."""
     return negated(score) if is_negated(score) else score
@@ -126,12 +131,17 @@ class ScoreFormat:
     @property
     def high(self) -> str:
         """How a score is that is too good: high, or low."""
-        return "low" if is_negated(self.metric) else "high"
+        return "low" if self.is_turned else "high"
 
     @property
     def more(self) -> str:
         """What a better score is: more, or less."""
-        return "less" if is_negated(self.metric) else "more"
+        return "less" if self.is_turned else "more"
+
+    @property
+    def less(self) -> str:
+        """What a worse score is: less, or more."""
+        return "more" if self.is_turned else "less"
 
     @property
     def decimals(self) -> int:
@@ -140,7 +150,7 @@ class ScoreFormat:
 
     def as_read(self, value: float) -> float:
         """A score or a difference with the sign of what was read; a 0 has none."""
-        return 0 - value if is_negated(self.metric) else value
+        return 0 - value if self.is_turned else value
 
     def score(self, value: float) -> str:
         """A score, such as 76.89."""
@@ -168,7 +178,7 @@ class ScoreFormat:
 
         `more` are further columns that hold scores.
         """
-        if not is_negated(self.metric):
+        if not self.is_turned:
             return scores
         turned = {name: 0 - scores[name] for name in (*_VALUES, *more) if name in scores}
         for low, high in _BOUNDS:
@@ -183,7 +193,7 @@ class ScoreFormat:
 
     def say(self, words: str) -> str:
         """Words on scores that are higher where they are better, as they hold of what was read."""
-        if not is_negated(self.metric):
+        if not self.is_turned:
             return words
         return _WORD.sub(_mirror, words)
 

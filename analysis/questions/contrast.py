@@ -115,10 +115,9 @@ class ContrastQuestion(DifferencesQuestion):
     @cached_property
     def answer(self) -> Answer:
         first, second = _name_values(self.asked)
-        more, less = ("more", "less") if self.write.more == "more" else ("less", "more")
         found = {
-            QuestionOutcome.SHOWN: f"{first} scores {more} than {second}",
-            QuestionOutcome.OPPOSITE: f"{first} scores {less} than {second}",
+            QuestionOutcome.SHOWN: f"{first} scores {self.write.more} than {second}",
+            QuestionOutcome.OPPOSITE: f"{first} scores {self.write.less} than {second}",
         }
         open_ = f"No difference of {first} and {second} is shown"
         if self.dependence:

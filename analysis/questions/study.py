@@ -166,8 +166,7 @@ def _hold_against_baseline(results: StudyResults, answer: Answer) -> Answer:
     if not row["difference_low"] > 0:
         worse = results.study.score_format.say("Highest mean of the search, below the baseline's")
         return replace(answer, recommendation=worse)
-    more = results.study.score_format.more
-    scores = f"scores {'less' if more == 'more' else 'more'}"
+    scores = f"scores {results.study.score_format.less}"
     text = f"Keep the baseline, or vary something else: the best of the search {scores}"
     return replace(answer, is_below_baseline=True, suggest=lambda: step(text))
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from mtdlab.analysis.data.metric import as_read, write_score
+from mtdlab.analysis.data.metric import as_read, direction_of, write_score
 from mtdlab.terminal import in_columns, print_text
 
 _LABEL = 12
@@ -42,6 +42,12 @@ def in_scores(scores: Mapping[str, float]) -> str:
     return ", ".join(
         f"{as_read(name)} {write_score(name, score)}" for name, score in scores.items()
     )
+
+
+def metric_fields(metric: str, select_by: str) -> dict[str, str]:
+    """The scores of a study as they are printed with --json, by the names of what was read."""
+    names = {"metric": as_read(metric), "select_by": as_read(select_by)}
+    return names | {"direction": direction_of(metric)}
 
 
 def format_value(value: Any) -> str:

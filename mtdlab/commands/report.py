@@ -14,11 +14,11 @@ import typer
 
 from mtdlab import __version__
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun, Reading
-from mtdlab.analysis.data.metric import ScoreFormat, as_read
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import describe_failures, print_json
+from mtdlab.commands.printing import describe_failures, metric_fields, print_json
 from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.terminal import print_text
 
@@ -353,9 +353,7 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     if best is not None and best["chosen_by"] != select_by:
         best = None
     return {
-        "metric": write.name,
-        "direction": "minimize" if write.is_turned else "maximize",
-        "select_by": as_read(select_by),
+        **metric_fields(study.metric, select_by),
         "best": best
         and {
             "trial": best["number"],

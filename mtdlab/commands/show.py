@@ -8,13 +8,14 @@ import typer
 
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
-from mtdlab.analysis.data.metric import ScoreFormat, as_read, is_negated, read_scores, write_score
+from mtdlab.analysis.data.metric import ScoreFormat, as_read, read_scores, write_score
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
     describe_failures,
     in_fields,
     in_list,
     in_scores,
+    metric_fields,
     print_json,
     print_table,
 )
@@ -55,19 +56,12 @@ def study_fields(study: "StudyOverview") -> dict[str, Any]:
     return {
         "study": study.name,
         "state": study.state,
-        **metric_fields(study),
+        **metric_fields(study.metric, study.select_by),
         "planned": study.planned,
         **{state.lower(): study.counts.get(state, 0) for state in states},
         "best": best_fields(study),
         "last": study.last and study.last.isoformat(timespec="seconds"),
     }
-
-
-def metric_fields(study: "StudyOverview") -> dict[str, str]:
-    """The scores of a study as they are printed with --json, by the names of what was read."""
-    direction = "minimize" if is_negated(study.metric) else "maximize"
-    names = {"metric": as_read(study.metric), "select_by": as_read(study.select_by)}
-    return names | {"direction": direction}
 
 
 def best_fields(study: "StudyOverview") -> dict[str, Any] | None:

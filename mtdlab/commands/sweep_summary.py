@@ -6,9 +6,9 @@ from typing import Any
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.metric import ScoreFormat, as_read
-from mtdlab.commands.printing import describe_failures, print_json, wrap_text
+from mtdlab.commands.printing import describe_failures, metric_fields, print_json, wrap_text
 from mtdlab.commands.report import baseline_fields
-from mtdlab.commands.show import best_fields, describe_best, find_model, list_next, metric_fields
+from mtdlab.commands.show import best_fields, describe_best, find_model, list_next
 from mtdlab.config import StudySpec
 from mtdlab.store.records import as_record
 from mtdlab.store.urls import mask
@@ -51,7 +51,7 @@ def summary_fields(result: SweepResult, models: Path, invocation: Invocation) ->
     fields = {
         "study": result.name,
         "storage": mask(result.storage),
-        **metric_fields(result),
+        **metric_fields(result.metric, result.select_by),
         "best": best_fields(result),
         "model": find_model(result, models / result.name, result.storage)[0],
         "planned": result.planned,

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from mtdlab.analysis.data.metric import as_read, is_negated
+from mtdlab.analysis.data.metric import as_read, direction_of, is_negated
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.ranking import find_ranking
@@ -132,9 +132,8 @@ def write_copy(session: Session, study: StudyRow) -> int:
         of_study = {"study_id": found, "direction": "NOT_SET", "objective": 0}
         session.execute(insert(_DIRECTIONS).values(of_study))
     # of an earlier copy too: another program may have changed it
-    direction = "MINIMIZE" if is_negated(study.select_by) else "MAXIMIZE"
     mine = update(_DIRECTIONS).where(_DIRECTIONS.c.study_id == found)
-    session.execute(mine.values(direction=direction))
+    session.execute(mine.values(direction=direction_of(study.select_by).upper()))
     names = map(as_read, (study.metric, study.select_by))
     attributes = dict(zip(("metric", "select_by"), names, strict=True)) | {"folder": study.folder}
     known = _STUDY_ATTRIBUTES.c.key.in_(attributes)
