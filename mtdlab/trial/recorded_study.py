@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
-from mtdlab.analysis.data.metric import as_read, is_in_points, is_loss, is_negated
+from mtdlab.analysis.data.metric import as_read, direction_of, is_in_points, is_loss
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import build_study
 from mtdlab.config.source import Source
@@ -149,9 +149,9 @@ def _differences_from(
         del old["trainer"], new["trainer"]
     if is_added:
         new["imports"] = {name: spec.imports.get(name) for name in old["imports"]}
-    for each in (old, new):
-        each["direction"] = "minimize" if is_negated(each["metric"]) else "maximize"
-        each |= {name: as_read(str(each[name])) for name in ("metric", "select_by")}
+    for each, metric in ((old, recorded.metric), (new, spec.metric)):
+        each["direction"] = direction_of(metric)
+        each |= {name: as_read(each[name]) for name in ("metric", "select_by") if name in each}
     differences = list(_differences(old, new))
     if any(name.startswith(_POINTS) for name, *_ in differences):
         # the identity has no words for them: as the files have it
