@@ -1,4 +1,4 @@
-"""docs/explanation/architecture.md: packages import each other as it states."""
+"""docs/contributing/architecture.md: packages import each other as it states."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
 
 
 def order_of_packages(first: str = "analysis") -> list[str]:

@@ -1,4 +1,4 @@
-"""docs/explanation/architecture.md: what has a word in its glossary is called by no other.
+"""docs/contributing/architecture.md: what has a word in its glossary is called by no other.
 
 Read are the docstrings, messages and other texts of the product, and the pages. Words of Python
 that are written as one, such as the names of modules, are none of these.
@@ -34,7 +34,7 @@ INSTEAD = {
 
 def glossary() -> dict[str, str]:
     """The words of the page with their meanings."""
-    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
     section = re.split(r"^## ", page, flags=re.MULTILINE)
     table = next(text for text in section if text.startswith("Glossary"))
     rows = re.findall(r"^\| (\S.*?) \| (.*?) \|$", table, re.MULTILINE)
