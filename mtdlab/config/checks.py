@@ -85,11 +85,22 @@ def check_direction(top: StudyFile, of_program: bool, source: Source) -> None:
     if not of_program and task_of(top.metric) != EVALUATOR:
         message = f"higher is better of {top.metric}; only an evaluator's scores are minimised"
         source.add(("direction",), message)
-    ranks = of_program and "select_by" in top.model_fields_set
-    if ranks and is_loss(top.metric) != is_loss(top.select_by):
-        one, other = sorted((top.metric, top.select_by), key=is_loss)
-        message = f"it holds for {other} and {one} alike, but {one} is no loss by its name"
-        source.add(("direction",), f"{message}; rank by another score")
+    for name in filter(None, _ranking_scores(top, of_program)):
+        if is_loss(top.metric) != is_loss(name):
+            one, other = sorted((top.metric, name), key=is_loss)
+            message = f"it holds for {other} and {one} alike, but {one} is no loss by its name"
+            source.add(("direction",), f"{message}; rank by another score")
+
+
+def _ranking_scores(top: StudyFile, of_program: bool) -> tuple[str | None, str | None]:
+    """The scores of `select_by` and `select_on` that the file names and that have its direction."""
+
+    def own(score: object) -> str | None:
+        is_own = isinstance(score, str) and (of_program or task_of(score) == EVALUATOR)
+        return str(score) if is_own else None
+
+    by = top.select_by if "select_by" in top.model_fields_set else None
+    return own(by), None if of_program else own(top.trainer.get("select_on"))
 
 
 def name_negated(top: StudyFile, *, of_program: bool) -> StudyFile:
@@ -99,18 +110,20 @@ def name_negated(top: StudyFile, *, of_program: bool) -> StudyFile:
         return top
 
     def name(score: str) -> str:
-        is_own = of_program or task_of(score) == EVALUATOR
-        return negated(score) if is_own and not is_negated(score) else score
+        return score if is_negated(score) else negated(score)
 
+    select_by, select_on = _ranking_scores(top, of_program)
     changed: dict[str, Any] = {"metric": name(top.metric)}
-    if "select_by" in top.model_fields_set:
-        changed["select_by"] = name(top.select_by)
+    if select_by:
+        changed["select_by"] = name(select_by)
     if not of_program:
         trainer = dict(top.trainer)
-        if isinstance(selected := trainer.get("select_on"), str):
-            trainer["select_on"] = name(selected)
+        if select_on:
+            trainer["select_on"] = name(select_on)
+        scores = [changed["metric"], *(name(score) for score in (select_by, select_on) if score)]
+        lower = dict.fromkeys(score.removesuffix(DEV) for score in scores)
         tasks = [task for task in _list_tasks(trainer).split(",") if task.strip() != EVALUATOR]
-        trainer["tasks"] = ",".join([*tasks, changed["metric"]])
+        trainer["tasks"] = ",".join([*tasks, *lower])
         changed["trainer"] = trainer
     return top.model_copy(update=changed)
 

@@ -7,6 +7,8 @@ import pytest
 from forked_commands import ForkedCommand
 
 from mtdlab import load_study
+from mtdlab.config.reader import read_study
+from mtdlab.errors import MtdlabError
 from mtdlab.methods.user_modules import import_evaluator
 from tests.commands.conftest import Command
 
@@ -116,3 +118,24 @@ def test_a_loss_of_a_function_chooses_checkpoints_and_trials_where_it_is_low(
     assert "Checkpoints were chosen on evaluator:nll:dev" in page
     refused = command("sweep low.yaml --evaluator loss.py:score --set metric=sts_test", code=2)
     assert "higher is better of sts_test" in refused.stderr
+
+
+def test_another_loss_of_the_function_chooses_checkpoints_and_trials(
+    tmp_path: Path, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
+) -> None:
+    """`direction` holds for each score of the function that the file names, not only the metric."""
+    (tmp_path / "loss.py").write_text(FUNCTION.replace("SECOND", "1"))
+    import_evaluator("loss:score", [tmp_path])
+    file = tmp_path / "low.yaml"
+    study = STUDY.format(encoder=tiny_encoder, corpus=tiny_corpus, pairs=tiny_pairs)
+    study += "direction: minimize\nverdict: {margin: 0.001}\nselect_by: evaluator:ppl:dev\n"
+    study = study.replace("steps: 4", "steps: 4, select_on: evaluator:ppl:dev")
+    file.write_text(study.replace("spread", "nll"))
+    low = read_study(file)
+    assert (low.metric, low.select_by) == ("evaluator:-nll", "evaluator:-ppl:dev")
+    assert low.trainer["select_on"] == "evaluator:-ppl:dev"
+    assert low.trainer["tasks"].split(",")[-2:] == ["evaluator:-nll", "evaluator:-ppl"]
+
+    file.write_text(study.replace("spread", "nll").replace("ppl", "accuracy"))
+    with pytest.raises(MtdlabError, match="but evaluator:accuracy:dev is no loss by its name"):
+        read_study(file)

@@ -28,6 +28,7 @@ SIZES = {
     "ema-rule": (7, 5),
     "age-or-number": (20, 6),
     "minilm-3-pilot": (16, 2),
+    "rate-tolerance": (20, 5),
     # at most; it runs until it is decided
     "wiki-minilm": (5, 10),
 }
