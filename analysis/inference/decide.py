@@ -4,7 +4,7 @@ The answer may be asked for after every seed, and for many candidates in turn. A
 sessions keep a candidate that is not better than its baseline: the lower bound of the difference
 has its part of that error. A candidate that is better by the margin is dropped with at most 5 %:
 the upper bound has this error for each candidate. Only one bound can be wrong about a difference,
-so that neither error is halved. What this assumes is in docs/explanation/evidence.md.
+so that neither error is halved. What this assumes is in docs/explanation/evidence/README.md.
 """
 
 import fcntl

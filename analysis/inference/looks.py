@@ -69,8 +69,8 @@ def find_open_nominal(looks: tuple[int, ...], level: float) -> Floats:
     """The one-sided p values at or below which K looks are significant, (K,).
 
     `looks` are the numbers of seeds so far, at least 2 and in rising order; how many follow need
-    not be known. After n seeds level · exp(-5 / n) is spent (docs/explanation/evidence.md compares
-    it with other ways). The statistics are t statistics of few seeds: with the number of seeds as
+    not be known. After n seeds level · exp(-5 / n) is spent (docs/explanation/evidence/decide.csv
+    has other ways). The statistics are t statistics of few seeds: with the number of seeds as
     information they would spend up to 1.3 times that, with 1.5 fewer at most 1.11 times, in
     simulations, which is below `level` up to 40 seeds.
     """

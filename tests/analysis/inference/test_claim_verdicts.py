@@ -107,7 +107,7 @@ def test_holm_and_the_expected_number_of_false_replications() -> None:
 
 @pytest.mark.parametrize("seeds", [2, 3, 8])
 def test_what_is_not_so_is_replicated_in_at_most_a_fortieth(seeds: int) -> None:
-    """The simulations of `make evidence` in small; docs/explanation/evidence.md has the rates."""
+    """`make evidence` in small; docs/explanation/evidence/README.md has the rates."""
     rng, studies = np.random.default_rng(seeds), 400
     drawn = rng.normal(size=(studies, seeds))
     wrong = sum(judge(Paired(values)).verdict == "replicated" for values in drawn)
