@@ -40,6 +40,8 @@ from mtdlab.analysis.inference.kept import keep
 from mtdlab.analysis.measures import Floats
 
 _LEAST_VARIANCE = 1e-24
+_ZERO = 1e-9
+"""The share of the largest singular value up to which one counts as 0."""
 _LEAST_FREEDOM = 1e-6
 KNOWN = 1e9
 """The degrees of freedom of a known standard error."""
@@ -133,7 +135,8 @@ class Blocks:
         per_seed = weight.sum(axis=1)
         shared = weight.T @ (weight / per_seed[:, None])
         # the levels' normal equations after the seeds are eliminated; the mean effect is free
-        self._inverse = np.linalg.pinv(np.diag(weight.sum(axis=0)) - shared, hermitian=True)
+        equations = np.diag(weight.sum(axis=0)) - shared
+        self._inverse = np.linalg.pinv(equations, rcond=_ZERO, hermitian=True)
         self._per_seed = per_seed
         self._weight = weight
         # weight of each run in each effect, (S L, L); as of contrasts, see `weigh`

@@ -55,6 +55,15 @@ class LeastSquares:
         return row @ self.inverse @ self.design.T
 
 
+@pytest.mark.parametrize("shape", [(3, 12), (12, 12), (25, 30), (56, 20)])
+def test_effects_of_seeds_do_not_change_those_of_levels(shape: tuple[int, int]) -> None:
+    scores = draw_table(shape=shape)
+    shifted = scores + 10 * np.random.default_rng(1).normal(size=(shape[0], 1))
+    blocks = Blocks(np.isfinite(scores))
+    assert blocks.fit(shifted).effects == pytest.approx(blocks.fit(scores).effects, abs=1e-9)
+    assert blocks.fit(shifted).typical == pytest.approx(blocks.fit(scores).typical)
+
+
 @pytest.mark.parametrize("holes", [0, 4, 8])
 def test_effects_variances_and_degrees_of_freedom_are_those_of_least_squares(holes: int) -> None:
     scores = draw_table(holes)
