@@ -19,6 +19,7 @@ from mtdlab.commands.printing import (
     print_json,
     print_table,
 )
+from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import SEARCH
 from mtdlab.terminal import print_text
 from mtdlab.trial.model_folders import kept_trial
@@ -107,6 +108,13 @@ def show(
     ] = None,
     storage: opt.Storage = None,
     models: opt.Models = opt.MODELS,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Follow the study until its trials have ended: means, running trials, last ends.",
+        ),
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show a study (state, finding, best trial), or a trial (configuration, scores, error).
@@ -122,6 +130,13 @@ def show(
     from mtdlab.store.urls import mask, storage_url
 
     url = storage_url(storage)
+    if watch:
+        if as_json or trial is not None:
+            raise MtdlabError("--watch shows a whole study as text: leave out TRIAL and --json")
+        from mtdlab.commands.watch import watch_study
+
+        watch_study(study, url)
+        return
     model = models / study
     if trial is None:
         frames = load_study(study, url, curves=False)

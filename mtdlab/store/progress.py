@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, true
 from sqlalchemy.orm import Session
 
 from mtdlab.analysis.data.defaults import State, find_state
+from mtdlab.settings.roles import OF_NUISANCE
 from mtdlab.store.database import open_to_read, read_at_one_moment, reading
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, read_finished
+from mtdlab.store.records import find_study
 from mtdlab.store.tables import FINISHED, StudyRow, SweepRow, TrialRow, living_state
 from mtdlab.store.urls import storage_url
 
@@ -125,3 +127,39 @@ def overview_of(session: Session, study: StudyRow) -> StudyOverview:
         None if seconds is None else datetime.fromtimestamp(seconds),
         SavedModel.of(study.model),
     )
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment is what a database holds of a study at one time.
+
+    Attributes:
+        ended: trials of every role that have ended, in the order of their ends.
+        running: trials of any process that is alive.
+    """
+
+    overview: StudyOverview
+    ended: Sequence[FinishedTrial]
+    running: Sequence[TrialRow]
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether no trial is left to run."""
+        return self.overview.state in ("complete", "failed")
+
+    @property
+    def scored(self) -> Sequence[FinishedTrial]:
+        """Return the complete trials whose scores count: none that chooses a nuisance value."""
+        complete = [trial for trial in self.ended if trial.state == "COMPLETE"]
+        known = [trial for trial in complete if trial.score is not None]
+        return [trial for trial in known if trial.role not in OF_NUISANCE]
+
+
+def read_moment(session: Session, study: str, url: str) -> Moment:
+    """Read a study now. Raises NothingToReport for an unknown one."""
+    read_at_one_moment(session)
+    row = find_study(session, study, url)
+    ended = sorted(read_finished(session, row.id, true()), key=lambda trial: trial.ended or 0.0)
+    begun = select(TrialRow).where(TrialRow.study_id == row.id, TrialRow.state == "RUNNING")
+    running = [trial for trial in session.scalars(begun) if living_state(trial) == "RUNNING"]
+    return Moment(overview_of(session, row), ended, running)

@@ -28,6 +28,7 @@ class FinishedTrial:
     reason_code: str = ""
     row: int = 0
     role: str = SEARCH
+    ended: float | None = None
 
 
 def find_best(session: Session, study_id: int) -> FinishedTrial | None:

@@ -1,10 +1,18 @@
 """`mtdlab show` and `mtdlab studies`."""
 
 import json
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from mtdlab import load_study
+from mtdlab.commands.watch import draw_moment
+from mtdlab.store.database import reading
+from mtdlab.store.progress import read_moment
+from mtdlab.store.tables import TrialRow
 from tests.commands.conftest import Command, Recorded
 from tests.store.make_database import restore
 
@@ -122,3 +130,35 @@ def test_a_study_that_is_only_planned_is_listed(command: Command, tmp_path: Path
     assert command("studies").stdout == f"{sentence}\n"
     fields = json.loads(command("studies --json").stdout)
     assert fields == {"studies": [], "planned": ["only-planned"]}
+
+
+def test_a_study_is_watched_until_its_trials_have_ended(
+    command: Command, recorded: Recorded
+) -> None:
+    text = command(f"show tiny --watch --storage {recorded.storage}").stdout
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[0] == "study tiny: complete, 2 of 4 trials done, 2 failed"
+    # the other learning rate has no score
+    scores = load_study("tiny", str(recorded.storage)).trials["score"].dropna()
+    assert "sts_test, means with 95 % CIs over seeds" in lines
+    (row,) = [line for line in lines if line.startswith("0.001 2 ")]
+    assert row.split()[2] == f"{scores.mean():.2f}"
+    assert sum("failed" in line or "the loss is nan" in line for line in lines[1:]) == 2
+    error = command(f"show tiny 1 --watch --storage {recorded.storage}", 2).stderr
+    assert "--watch shows a whole study as text" in error
+
+
+def test_running_trials_and_the_last_ends_fit_the_terminal(tmp_path: Path) -> None:
+    restore(tmp_path / "mtdlab.db")
+    url = f"sqlite:///{tmp_path / 'mtdlab.db'}"
+    with reading(url) as session:
+        moment = read_moment(session, "grid", url)
+    assert not moment.is_over
+    running = TrialRow(number=7, seed=1, role="search", step=3, phase="training", heartbeat=9.0)
+    running.parameters, running.settings, running.began = {"ema_decay": 0.9}, {"steps": 6}, 1.0
+    console = Console(width=60, height=12, record=True, file=StringIO())
+    console.print(draw_moment(replace(moment, running=[running]), 12))
+    lines = console.export_text().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "  trial 7 seed 1 ema_decay=0.9: step 3 of 6, training" in [*map(str.rstrip, lines)]
+    assert any(line.strip().endswith("more") for line in lines)
