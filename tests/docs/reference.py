@@ -102,21 +102,59 @@ def changed_settings(method: str, preset: str) -> dict[str, Any]:
 
 
 def preset_markdown(method: str) -> str:
-    """What paper and program of a method say, its defaults, and the values of its presets."""
+    """Where paper, program and presets of a method differ, with effects, and where they agree.
+
+    A cell of a preset is empty where it has the default; a preset of defaults has no column.
+    """
     kind, presets = find_method(method).Settings, PRESETS[method]
-    columns = [
+    values = [
         {**kind(method=method, preset=name).model_dump(), **presets[INTENDED], **presets[name]}
         for name in presets
     ]
-    rows = []
-    for name, said in SAID[method].items():
-        known = name in kind.model_fields
-        shown = [said["here"] or _default(values[name]) for values in columns]
-        unknown = "not measured" if len(set(shown)) > 1 else ""
-        label = f"`{name}`" if known else name
-        rows.append([label, said["paper"], said["program"], *shown, said["effect"] or unknown])
     heads = ["default" if name == INTENDED else f"`{name}`" for name in presets]
-    return markdown_table(["setting", "paper", "program", *heads, "effect of the program's"], rows)
+    rows = [["setting", "paper", "program", *heads]]
+    effects, unchanged, agreed = list[str](), list[str](), list[str]()
+    for point, said in SAID[method].items():
+        label = f"`{point}`" if point in kind.model_fields else point
+        if said["here"]:
+            unchanged.append(f"- {label}: {_unchanged(said)}\n")
+            continue
+        default, *others = (_default(each[point]) for each in values)
+        if {*others} == {default}:
+            agreed.append(f"{label} {_agreed(said)}")
+        else:
+            cells = ["" if other == default else other for other in others]
+            rows.append([label, said["paper"], said["program"], default, *cells])
+        if said["effect"]:
+            effects.append(f"{label} {said['effect']}")
+    kept = [at for at in range(len(rows[0])) if any(row[at] for row in rows[1:])]
+    head, *body = ([row[at] for at in kept] for row in rows)
+    text = markdown_table(head, body) + "\n"
+    if effects:
+        text += (
+            f"\nEffects of the program's values, in points ± standard error: {'; '.join(effects)}.\n"
+        )
+    if unchanged:
+        text += f"\nNo preset changes:\n\n{''.join(unchanged)}"
+    if agreed:
+        text += f"\nPaper, program and presets agree: {'; '.join(agreed)}.\n"
+    return text.rstrip()
+
+
+def _unchanged(said: Mapping[str, str]) -> str:
+    """What mtdlab does at a point that is no setting of a preset, and what paper and program do."""
+    known = [f"{name}: {said[name]}" for name in ("paper", "program") if said[name] != "–"]
+    if said["paper"] == said["program"]:
+        known = [f"paper and program: {said['paper']}"]
+    return "; ".join(filter(None, [f"{said['here']} ({'; '.join(known)})", said["effect"]]))
+
+
+def _agreed(said: Mapping[str, str]) -> str:
+    """The value of a setting that is everywhere the same, with what only one of the two says."""
+    if said["paper"] == "–":
+        return f"{said['program']} (not in the paper)"
+    same = said["program"] in (said["paper"], "the same")
+    return said["paper"] if same else f"{said['paper']} (program: {said['program']})"
 
 
 def study_keys_markdown() -> str:

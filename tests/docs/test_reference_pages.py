@@ -15,10 +15,11 @@ from tests.docs.reference import commands_markdown, page, write_pages
 from tests.docs.reference_tables import COLUMN_MEANINGS, example_columns, files_markdown
 
 FOLDER = ROOT / "docs" / "reference"
+PAGES = sorted([*FOLDER.glob("*.md"), *FOLDER.parent.glob("methods/*.md")])
 
 
 @pytest.mark.usefixtures("few_simulated_tables")
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_page_is_up_to_date(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text == page(text), "run `make docs`"
