@@ -1,7 +1,7 @@
 """Training text: the built-in data set's, text files', a Hugging Face dataset's, or pairs.
 
 Their names, `dataset:NAME[:CONFIG[:SPLIT]][#COLUMN]` and `pairs:FILE[#ANCHOR,POSITIVE]`, and the
-files are described in docs/how-to/own-corpus.md and docs/how-to/text-pairs.md.
+files are described in docs/tutorial.md and docs/how-to/text-pairs.md.
 """
 
 import hashlib

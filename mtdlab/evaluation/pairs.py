@@ -160,7 +160,7 @@ class Labelled(Pairs):
 def load_pairs(source: str, split: Split) -> Pairs:
     """Load a split of `builtin`, or of a folder with SPLIT.tsv or STS-B's sts-SPLIT.csv.
 
-    docs/how-to/own-corpus.md has the layouts; `read_table` reads a file. Raises MtdlabError with
+    docs/tutorial.md has the layouts; `read_table` reads a file. Raises MtdlabError with
     file and line where a file does not fit, and where its pairs are fewer than three, alike, or of
     one score: no encoder has a correlation then.
     """
