@@ -36,9 +36,9 @@ def glossary() -> dict[str, str]:
     """The words of the page with their meanings."""
     page = (ROOT / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
     section = re.split(r"^## ", page, flags=re.MULTILINE)
-    table = next(text for text in section if text.startswith("Glossary"))
-    rows = re.findall(r"^\| (\S.*?) \| (.*?) \|$", table, re.MULTILINE)
-    return {word: meaning for word, meaning in rows if word != "word"}
+    words = next(text for text in section if text.startswith("Glossary"))
+    items = re.findall(r"^- \*\*(.+?)\*\*: (.+(?:\n  .+)*)", words, re.MULTILINE)
+    return {word: " ".join(meaning.split()) for word, meaning in items}
 
 
 def words_in(text: str, *words: str) -> list[str]:

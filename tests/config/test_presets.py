@@ -139,7 +139,10 @@ def test_the_text_of_a_method_states_every_value_of_every_preset(method: str) ->
     for point in SAID[method]:
         label = f"`{point}`" if point in known else point
         assert (
-            len(re.findall(rf"(?:^\| |^- |agree: |; ){re.escape(label)}", text, re.MULTILINE)) == 1
+            len(
+                re.findall(rf"(?:^\| |^- |: |, |default of ){re.escape(label)}", text, re.MULTILINE)
+            )
+            == 1
         )
     assert {row.count("|") for row in rows} == {head.count("|")}
 
@@ -152,7 +155,7 @@ def test_the_tables_state_the_values_and_the_measured_effects() -> None:
     text = preset_markdown("consert")
     assert "scores are of the last two | same | mean |\n" in text
     assert "in points ± standard error: `training_pooling` −2.6 ± 0.3; " in text
-    assert "`evaluate_every` 200 (program: 200, and the end of each epoch)." in text
+    assert "`evaluate_every` (program: 200, and the end of each epoch)." in text
     head, _, *rows = presets_markdown().splitlines()
     assert "MoCoSE `paper` | MoCoSE `published-code` | SimCSE `published-code`" in head
     assert any(row.startswith("| `adam_beta2` |") and "| 0.98 |" in row for row in rows)

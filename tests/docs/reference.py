@@ -102,7 +102,34 @@ def changed_settings(method: str, preset: str) -> dict[str, Any]:
 
 
 def preset_markdown(method: str) -> str:
-    """Where paper, program and presets of a method differ, with effects, and where they agree.
+    """Where paper, program and presets of a method differ, with effects, and where they agree."""
+    head, *body = preset_rows(method)
+    of_simcse = [row for row in preset_rows("simcse") if row in body and method != "simcse"]
+    text = markdown_table(head, [row for row in body if row not in of_simcse]) + "\n"
+    if of_simcse:
+        text += f"\nAs with [SimCSE](simcse.md): {', '.join(row[0] for row in of_simcse)}.\n"
+    said_of = {_label(method, point): said for point, said in SAID[method].items()}
+    fixed = {label: said for label, said in said_of.items() if said["here"]}
+    effects = [
+        f"{label} {said['effect']}"
+        for label, said in said_of.items()
+        if said["effect"] and label not in fixed
+    ]
+    if effects:
+        known = "; ".join(effects)
+        text += f"\nEffects of the program's values, in points ± standard error: {known}.\n"
+    if fixed:
+        lines = [f"- {label}: {_unchanged(said)}\n" for label, said in fixed.items()]
+        text += f"\nNo preset changes:\n\n{''.join(lines)}"
+    known_alike = said_of.keys() - fixed.keys() - {row[0] for row in body}
+    alike = [f"{label}{_agreed(said_of[label])}" for label in said_of if label in known_alike]
+    if alike:
+        text += f"\nPaper and program agree with the default of {', '.join(alike)}.\n"
+    return text.rstrip()
+
+
+def preset_rows(method: str) -> list[list[str]]:
+    """The settings that a preset of a method changes, after a row of column names.
 
     A cell of a preset is empty where it has the default; a preset of defaults has no column.
     """
@@ -113,32 +140,20 @@ def preset_markdown(method: str) -> str:
     ]
     heads = ["default" if name == INTENDED else f"`{name}`" for name in presets]
     rows = [["setting", "paper", "program", *heads]]
-    effects, unchanged, agreed = list[str](), list[str](), list[str]()
     for point, said in SAID[method].items():
-        label = f"`{point}`" if point in kind.model_fields else point
-        if said["here"]:
-            unchanged.append(f"- {label}: {_unchanged(said)}\n")
-            continue
-        default, *others = (_default(each[point]) for each in values)
-        if {*others} == {default}:
-            agreed.append(f"{label} {_agreed(said)}")
-        else:
+        if not said["here"]:
+            default, *others = (_default(each[point]) for each in values)
             cells = ["" if other == default else other for other in others]
-            rows.append([label, said["paper"], said["program"], default, *cells])
-        if said["effect"]:
-            effects.append(f"{label} {said['effect']}")
+            if any(cells):
+                label = _label(method, point)
+                rows.append([label, said["paper"], said["program"], default, *cells])
     kept = [at for at in range(len(rows[0])) if any(row[at] for row in rows[1:])]
-    head, *body = ([row[at] for at in kept] for row in rows)
-    text = markdown_table(head, body) + "\n"
-    if effects:
-        text += (
-            f"\nEffects of the program's values, in points ± standard error: {'; '.join(effects)}.\n"
-        )
-    if unchanged:
-        text += f"\nNo preset changes:\n\n{''.join(unchanged)}"
-    if agreed:
-        text += f"\nPaper, program and presets agree: {'; '.join(agreed)}.\n"
-    return text.rstrip()
+    return [[row[at] for at in kept] for row in rows]
+
+
+def _label(method: str, point: str) -> str:
+    """A setting as code, another point as it is."""
+    return f"`{point}`" if point in find_method(method).Settings.model_fields else point
 
 
 def _unchanged(said: Mapping[str, str]) -> str:
@@ -150,11 +165,11 @@ def _unchanged(said: Mapping[str, str]) -> str:
 
 
 def _agreed(said: Mapping[str, str]) -> str:
-    """The value of a setting that is everywhere the same, with what only one of the two says."""
+    """What only one of paper and program says on a setting that no preset changes."""
     if said["paper"] == "–":
-        return f"{said['program']} (not in the paper)"
+        return " (not in the paper)"
     same = said["program"] in (said["paper"], "the same")
-    return said["paper"] if same else f"{said['paper']} (program: {said['program']})"
+    return "" if same else f" (program: {said['program']})"
 
 
 def study_keys_markdown() -> str:
