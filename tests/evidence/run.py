@@ -29,6 +29,7 @@ NAMES = (
     "sufficiency",
     "sequential",
     "decide",
+    "loops",
     "default_study",
     "history_studies",
     "power",
