@@ -1,7 +1,8 @@
 """Errors, with the exit codes that the commands return for them."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class MtdlabError(Exception):
@@ -27,6 +28,35 @@ class NothingToReport(MtdlabError):
     """The named study or trial does not exist, or the study has no trials yet."""
 
     exit_code, kind = 5, "nothing to report"
+
+
+class MissingPackage(MtdlabError, ImportError):
+    """A package that the light install leaves out is needed."""
+
+    kind = "missing package"
+
+
+_LEFT_OUT = ("torch", "transformers", "safetensors", "tokenizers", "huggingface_hub", "fsspec")
+"""The packages that train and encode, by the names of their modules."""
+
+
+@contextmanager
+def naming_missing_packages() -> Iterator[None]:
+    """Raise MissingPackage, with what to install, where a package of the plain install is missing.
+
+    Also a decorator.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name == "pyarrow":
+            why = "which reads and writes Parquet files: pip install --no-deps pyarrow"
+        elif name in _LEFT_OUT:
+            why = "which training and encoders need; in the folder of mtdlab: pip install ."
+        else:
+            raise
+        raise MissingPackage(f"{name} is not installed, {why}") from error
 
 
 class TrialError(Exception):

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from safetensors import SafetensorError
-
 _BUILDING = ".building-"
 """The mark between a target's name and a random ending, in the name of a temporary folder."""
 _OLD = "-old"
@@ -99,15 +97,18 @@ def _naming_space(folder: Path, needed: int) -> Iterator[None]:
     """Raise an OSError of a full disk with the space that is needed and free."""
     try:
         yield
-    except (OSError, SafetensorError) as error:
-        # that of safetensors is none of Python's own
+    except Exception as error:
+        # that of safetensors is none of Python's own, and the light install does without
+        is_of_tensors = type(error).__name__ == "SafetensorError"
+        if not (is_of_tensors or isinstance(error, OSError)):
+            raise
         match = re.search(r"\(os error (\d+)\)", str(error))
         number = int(match[1]) if match else getattr(error, "errno", None)
         if number in _FULL:
             wanted = f"about {needed / 1e6:.1f} MB are needed, " if needed else ""
             reason = f"{os.strerror(number)}: {wanted}{free_space(folder)}"
             raise OSError(number, reason) from error
-        if isinstance(error, SafetensorError):
+        if is_of_tensors:
             raise OSError(str(error)) from error
         raise
 

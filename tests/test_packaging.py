@@ -1,6 +1,7 @@
 """What a wheel holds: every package, and the packaged studies without a second copy of them."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONFIGURATION = PROJECT["tool"]["setuptools"]
 
 
 def test_every_package_is_listed() -> None:
@@ -25,6 +27,17 @@ def test_every_package_is_listed() -> None:
         "mtdlab.studies": "studies",
         "mtdlab.studies.paper": "studies/paper",
     }
+
+
+def test_the_light_install_has_the_versions_of_the_plain_one_and_leaves_out_what_trains() -> None:
+    lines = (ROOT / "analysis" / "requirements.txt").read_text().splitlines()
+    light = {line for line in lines if not line.startswith("#")}
+    plain = set(PROJECT["project"]["dependencies"])
+    assert light < plain
+    left_out = {re.split("[<>=]", line)[0] for line in plain - light}
+    trains = {"torch", "transformers", "safetensors", "fsspec"}
+    # the last two come with optuna and scikit-learn
+    assert left_out == trains | {"pyarrow", "alembic", "joblib"}
 
 
 @pytest.fixture(scope="module")

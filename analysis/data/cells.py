@@ -253,6 +253,10 @@ def _check_header(header: Sequence[str]) -> None:
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path)
+    except ImportError:
+        raise TableError(
+            "Parquet takes pyarrow: pip install --no-deps pyarrow; or give CSV"
+        ) from None
     except ValueError as error:
         raise TableError(f"not a Parquet file ({str(error).splitlines()[0]})") from None
     return _as_text(_with_index(frame))

@@ -7,7 +7,6 @@ the upper bound has this error for each candidate. Only one bound can be wrong a
 so that neither error is halved. What this assumes is in docs/explanation/evidence/README.md.
 """
 
-import fcntl
 import math
 import os
 from collections import ChainMap
@@ -21,6 +20,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
+from filelock import FileLock
 from pydantic import ConfigDict, Field, PositiveFloat, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
 from scipy import special
@@ -449,8 +449,9 @@ def open_session(file: Path, terms: str, alpha: float) -> Iterator[list[SessionC
     it cannot be read or written.
     """
     named, file = file, Path(os.path.realpath(file))
-    with file.with_name(f".{file.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    # the lock would make a folder that is missing
+    file.parent.stat()
+    with FileLock(file.with_name(f".{file.name}.lock")):
         session: list[SessionComparison] = []
         if file.exists():
             try:

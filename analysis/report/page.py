@@ -218,6 +218,7 @@ class Page(BasePage):
         fixed: the settings that did not vary.
         cost: the time that the trials took, in a sentence.
         is_table: whether the runs are those of a table, made elsewhere, without a study file.
+        has_data: whether its data are beside it, of which it can be made again.
     """
 
     description: str
@@ -227,6 +228,7 @@ class Page(BasePage):
     study_file: str
     facts: Mapping[str, str]
     is_table: bool = False
+    has_data: bool = True
     template: str = "page.html"
 
 

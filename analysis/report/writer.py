@@ -12,7 +12,6 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.data.runs import round_mtd
-from mtdlab.analysis.data.stored_frames import to_parquet
 from mtdlab.analysis.inference.kept import write_whole
 from mtdlab.analysis.inference.power import Needed
 from mtdlab.analysis.inference.verdict import Judgement
@@ -257,6 +256,15 @@ def _build_section(
     )
 
 
+def _store_frames(study: StudyFrames, generated: str) -> dict[str, bytes]:
+    """The files of `data/`; none in an install without pyarrow."""
+    try:
+        from mtdlab.analysis.data.stored_frames import to_parquet
+    except ModuleNotFoundError:
+        return {}
+    return to_parquet(study, generated=generated)
+
+
 def write_report(
     study: StudyFrames,
     out: Path,
@@ -273,12 +281,13 @@ def write_report(
     Args:
         study: any study, also one without trials, still running, or all failed.
         out: folder to write `index.html`, `figures/*.png`, `tables/*` (CSV, Markdown, LaTeX) and
-            `data/*.parquet` into; made if missing. Of an earlier report, the figures and the
-            tables of these topics that this one lacks are removed.
+            `data/*.parquet`, which take pyarrow, into; made if missing. Of an earlier report, the
+            figures, the data and the tables of these topics that this one lacks are removed.
         generated: when the report is made, as it is to be printed.
         version: of the program, as it is to be printed.
         topics: the topics of the page, in their order.
     """
+    data = _store_frames(study, generated)
     context = StudyContext(study)
     answer, baseline = context.answer, compare_baseline(context)
     summary = summarise_study(context)
@@ -297,9 +306,9 @@ def write_report(
         glossary=list_terms(study),
         study_file=clean(study.study_file, most=_MOST_FILE),
         is_table=bool(study.table),
+        has_data=bool(data),
         facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
     )
-    data = to_parquet(study, generated=generated)
     earlier = [path.name for path in (out / "data").glob("*.parquet")]
     write_files(out / "data", data, earlier)
     main = [topic.name for topic in topics if topic.answers_to(answer.topic)]

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from mtdlab.analysis.data.defaults import MARGIN
 from mtdlab.analysis.data.metric import as_read, is_in_points
 from mtdlab.api.given import Given, Overrides, StudySource, assign
-from mtdlab.errors import MtdlabError, NothingToReport, StorageError, describe
+from mtdlab.errors import (
+    MtdlabError,
+    NothingToReport,
+    StorageError,
+    describe,
+    naming_missing_packages,
+)
 from mtdlab.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -118,6 +124,7 @@ class StudyPlan:
     suggestion: str = ""
 
 
+@naming_missing_packages()
 def plan(
     study: StudySource,
     *,
@@ -407,10 +414,11 @@ def find_costs(
     with progress_bar(transient=True) as bar:
         bar.add_task("timing training steps", total=None)
         try:
-            from mtdlab.config import MethodSpec
-            from mtdlab.cost.estimate import estimate
+            with naming_missing_packages():
+                from mtdlab.config import MethodSpec
+                from mtdlab.cost.estimate import estimate
 
-            return estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=done)
+                return estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=done)
         except KeyboardInterrupt:
             raise
         except BaseException as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mtdlab import __version__
 from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Direction, Scale
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, naming_missing_packages
 from mtdlab.settings.messages import is_study_name
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def report(
 ) -> "MultiStudyReport": ...
 
 
+@naming_missing_packages()
 def report(
     study: "str | Path | StudyFrames | DataFrame | list[str | StudyFrames]",
     *,
@@ -146,15 +147,18 @@ def refuse_other_page(folder: Path, study: "StudyFrames") -> None:
     Of the trials that were complete when that page was made none is one of this study, by number,
     seed and duration. Pages of tables have no durations.
     """
-    from pandas import read_parquet
+    told, data = ["number", "seed", "wall_seconds"], folder / "data" / "study.parquet"
+    if study.table or not data.is_file():
+        return
+    # imported here: the light install has no pyarrow
+    from pyarrow import parquet
 
-    told = ["number", "seed", "wall_seconds"]
     try:
-        page = read_parquet(folder / "data" / "study.parquet", columns=[*told, "state"])
+        page = parquet.read_table(data, columns=[*told, "state"]).to_pandas()
     except (OSError, ValueError, LookupError):
         return
     done = page[page["state"] == "COMPLETE"].dropna()
-    if len(done) and not study.table and done.merge(study.trials[told], on=told).empty:
+    if len(done) and done.merge(study.trials[told], on=told).empty:
         raise MtdlabError(
             f"{folder} is the page of another study {study.name}, none of whose trials is in this "
             "one; name another folder with --out, or move it away"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, Overrides, StudySource, assign
-from mtdlab.errors import MtdlabError, TrialError, describe
+from mtdlab.errors import MtdlabError, TrialError, describe, naming_missing_packages
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import score_of_selection
 from mtdlab.terminal import progress_bar, warn
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mtdlab.sweep.run import SweepResult
 
 
+@naming_missing_packages()
 def run_study(
     study: StudySource,
     *,
@@ -67,6 +68,7 @@ def run_study(
     )
 
 
+@naming_missing_packages()
 def train(
     study: str | Path | None = None,
     *,

@@ -212,7 +212,6 @@ class PageSource:
         """The data, runs of a table as a study called `name`; and when stored ones were made."""
         from mtdlab.analysis.data.cells import TableError
         from mtdlab.analysis.data.frames import StudyFrames
-        from mtdlab.analysis.data.stored_frames import from_parquet
         from mtdlab.analysis.inference.level_means import load_published_means
         from mtdlab.analysis.notebook import open_table
 
@@ -227,6 +226,9 @@ class PageSource:
                 return [runs] if isinstance(runs, StudyFrames) else runs, None
             if self.published is not None:
                 return load_published_means(self.published), None
+            # imported here: the light install has no pyarrow
+            from mtdlab.analysis.data.stored_frames import from_parquet
+
             stored = [from_parquet(path) for path in self.stored]
         except TableError as error:
             raise MtdlabError(str(error)) from None

@@ -11,12 +11,13 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.analysis.data.tasks import STS, WORD_OVERLAP
 from mtdlab.config.paths import Places, resolve_paths
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, naming_missing_packages
 from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.tasks import BUILTIN, PAIR_SCORES, needed
 from mtdlab.store import Store
@@ -36,6 +37,7 @@ DIMENSIONS = 256
 """Kept by whitening, as by Su et al. (2021); of so few or fewer, all but one."""
 
 
+@naming_missing_packages()
 def add_references(
     url: str, study: str, *, requested: bool = False, goes_on: Callable[[], bool] = lambda: True
 ) -> None:
@@ -72,6 +74,8 @@ def add_references(
         encoder = settings.encoder_name
         known = find_references(url, row, encoder, evaluation)
         if requested or not known:
+            # before a word of it: an install without torch scores nothing
+            import_module("mtdlab.evaluation.suite")
             warn(f"scoring the untrained encoder {encoder}, which scores are held against")
             digests = [inputs.get(f"encoder {encoder}"), inputs.get(f"evaluation {evaluation}")]
             began, slowest = time.monotonic(), 0.0

@@ -9,7 +9,9 @@ from types import FrameType
 
 from mtdlab.files import remove_unfinished
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+_STOPPING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
+SIGNALS = tuple(each for each in signal.Signals if each.name in _STOPPING)
+"""Windows has the first two."""
 SAME_SIGNAL_SECONDS = 0.5
 """Signals that follow the first one within this time are not a second request: `timeout` and
 batch systems send the same signal to a process and to its group."""
@@ -67,8 +69,8 @@ def _handled(numbers: Iterable[int], handler: _Handler) -> Iterator[None]:
 
 def handled_signals() -> tuple[signal.Signals, ...]:
     """The signals that request a stop; not SIGHUP in a process that `nohup` started."""
-    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return tuple(number for number in SIGNALS if not (ignored and number == signal.SIGHUP))
+    ignored = {each for each in SIGNALS if signal.getsignal(each) is signal.SIG_IGN}
+    return tuple(each for each in SIGNALS if each.name != "SIGHUP" or each not in ignored)
 
 
 @contextmanager
