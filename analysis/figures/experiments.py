@@ -66,18 +66,12 @@ def _name_places(ax: Axes, places: pd.Series, names: Sequence[str], label: str) 
 
 
 def draw_rows(
-    table: pd.DataFrame,
-    ax: Axes,
-    *,
-    names: Sequence[str],
-    label: str,
-    name: str,
-    drawn: str = "mean over seeds",
+    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
 ) -> None:
-    """The mean and interval of each row of text; `table` has mean, low, high of what is `drawn`."""
+    """The mean and interval of each row of text; `table` has mean, low, high."""
     rows = np.arange(len(table))
     ax.hlines(rows, table["low"], table["high"], color=style.ACCENT, linewidth=2, label=style.BAND)
-    ax.plot(table["mean"], rows, "o", color=style.ACCENT, label=drawn)
+    ax.plot(table["mean"], rows, "o", color=style.ACCENT, label="mean over seeds")
     add_spots(ax, table["mean"], rows, table)
     _name_rows(ax, names, label, name)
     style.add_legend(ax)

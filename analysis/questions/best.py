@@ -298,17 +298,22 @@ class BestQuestion(Question):
     def describe_rows(self) -> tuple[str, str]:
         """Sentences on the best configuration, and on how many others are significantly worse."""
         table, best = self.table, self.table.iloc[0]
-        tested = int(table["difference_low"].notna().sum())
-        worse = int((~table["may_be_best"]).sum())
-        rest = "With fewer than two common seeds, no difference is tested."
-        if tested:
-            rest = (
-                f"{worse:,} of {format_count(tested, 'other configuration')} "
-                f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval "
-                f"of the difference, simultaneous for all pairs at {self.confidence}, excludes 0."
-            )
         highest = f"{self.write.say(describe_highest(table))}{self._of_search}"
-        return f"{best[NAME]} {highest}: {self.write.score(best['mean'])}.", rest
+        return f"{best[NAME]} {highest}: {self.write.score(best['mean'])}.", self._count_worse()
+
+    def _count_worse(self) -> str:
+        """A sentence on how many of the others are significantly worse than the best."""
+        tested = int(self.table["difference_low"].notna().sum())
+        worse = int((~self.table["may_be_best"]).sum())
+        if not tested:
+            return "With fewer than two common seeds, no difference is tested."
+        is_one_each = self.is_of_methods and self.table[METHOD].is_unique
+        other = "method" if is_one_each else "configuration"
+        return (
+            f"{worse:,} of {format_count(tested, f'other {other}')} "
+            f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval "
+            f"of the difference, simultaneous for all pairs at {self.confidence}, excludes 0."
+        )
 
     @property
     def confidence(self) -> str:
@@ -322,21 +327,10 @@ class BestQuestion(Question):
         return (
             f"{best[NAME]} {self._describe_highest()}{self._of_search}, "
             f"{self.write.score(best['mean'])}{budget and ', '}{budget}.",
-            *map(self._compare, self.ranked.iloc[1:].sort_values(METHOD).to_dict("records")),
+            self._count_worse(),
             f"Confidence intervals cover seeds{items}.",
             self._describe_presets(),
         )
-
-    def _compare(self, row: Mapping[Any, Any]) -> str:
-        """A sentence on a method but the best, at its best configuration."""
-        low, high = row["difference_low"], row["difference_high"]
-        text = "fewer than two common seeds, so the difference is not tested"
-        if np.isfinite(low):
-            result = "not significant" if row["may_be_best"] else "statistically significant"
-            interval = f"{self.confidence} CI {self.write.interval(low, high)}"
-            size = self.write.difference(row["difference"])
-            text = f"paired difference to the best {size} ({interval}), {result}"
-        return f"{row[NAME]}: mean {self.write.score(row['mean'])}; {text}."
 
     def _describe_presets(self) -> str:
         """The presets, and the methods that ran with each."""

@@ -7,16 +7,19 @@ import numpy as np
 
 from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS
 from mtdlab.analysis.data.durations import format_count, format_seconds
-from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.frames import NuisanceTrials, StudyFrames
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.power import MOST_SEEDS, Needed
 from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.statistics.nuisance import compare_nuisance_values
 
 MOST_COMMAND = 2_000
 _MOST_RUN_AGAIN = 20
+_MOST_ADVISED = 30
+"""The most seeds in all that are advised: where more would decide, another design does earlier."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,22 @@ def vary_history() -> NextStep:
     return step("Use a higher learning rate or more steps, so that the levels differ in history")
 
 
+def extend_range(nuisance: NuisanceTrials | None) -> NextStep | None:
+    """The step of a study that chose the same end of a range for each configuration; else None."""
+    if nuisance is None or not len(nuisance.trials):
+        return None
+    table = compare_nuisance_values(nuisance)
+    chosen = table[table["chosen"]]
+    numbers = table[[*nuisance.names]].select_dtypes("number")
+    for name in [str(name) for name in numbers if numbers[name].nunique() > 1]:
+        ends = {"lowest": ("lower", table[name].min()), "highest": ("higher", table[name].max())}
+        for end, (beyond, value) in ends.items():
+            if len(chosen) > 1 and (chosen[name] == value).all():
+                text = f"the {end} one tried, {value:g}, was chosen in all {len(chosen):,} choices"
+                return step(f"Try {beyond} values of {clean(name)}: {text}")
+    return None
+
+
 def run_best(study: StudyFrames) -> NextStep:
     """The step of a study whose best configuration is shown to be the best."""
     text = f"Run the best configuration and the next one {new_seeds(study)}"
@@ -120,6 +139,9 @@ def run_more_seeds(
         )
     if study.table and configurations > _MOST_RUN_AGAIN and not need:
         return step("Run the few best configurations again, with at least 3 new seeds each")
+    if need and need.seeds and need.seeds > _MOST_ADVISED:
+        time = describe_time(study, (need.seeds - used) * configurations)
+        return step(f"{wider}: as estimated, {need.seeds} seeds would decide here ({time})")
     wanted = max(need.seeds or 0, used + 1) if need else max(2 * used, 3)
     text = f"More seeds narrow the confidence intervals; {wanted} in all"
     if need:

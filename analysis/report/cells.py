@@ -44,18 +44,15 @@ _LABELS: Mapping[str, str] = {
     "number": "trial",
     "mtd": "MTD",
     "n": "trials",
-    "low": "95 % low",
-    "high": "95 % high",
+    "low": f"{PERCENT} CI",
     "paired_mean": "deviation",
     "collapsed_share": "collapsed, %",
-    "paired_low_all": "deviation, 95 % low",
-    "paired_high_all": "deviation, 95 % high",
+    "paired_low_all": f"deviation, {PERCENT} CI",
     "half_life": "half-life",
     "fgsm_changed": "entries changed, %",
     "published": "published: BERT-base, Wikipedia, average of seven STS tests",
     "difference": "difference to the best",
-    "difference_low": "difference, 95 % low",
-    "difference_high": "difference, 95 % high",
+    "difference_low": f"difference, {PERCENT} CI",
     "best_step": "best step",
     "seconds": "seconds of a trial",
     "memory": "peak memory, MB",
@@ -63,12 +60,22 @@ _LABELS: Mapping[str, str] = {
     "l1": "L1",
     "l2": "L2",
     "chosen_by": "chosen by",
+    "at_end": "at an end of its range",
     "value": "score it is chosen by",
     "optimism": "its optimism",
     "score_optimism": "optimism of the score",
     "configuration_mean": "mean score of its configuration",
     "configuration_trials": "over trials",
 }
+_BOUNDS = (
+    *(
+        ("low", "high"),
+        ("difference_low", "difference_high"),
+        ("paired_low_all", "paired_high_all"),
+    ),
+    *(("within_low", "within_high"), ("best_low", "best_high")),
+)
+"""Columns of bounds that stand in one cell, below the label of the first."""
 _COUNTS: Mapping[str, str] = {"n": "trial", "seeds": "seed"}
 _PAIRED = ("paired_mean", "paired_low", "paired_high", "paired_low_all", "paired_high_all")
 _SCORES = frozenset(
@@ -126,6 +133,16 @@ def _cells(column: pd.Series, name: str, of_scores: int) -> list[str]:
     return [number(float(value), places) for value in column.astype("float64")]
 
 
+def _join_bounds(cells: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The columns with the bounds of each interval in one, such as 47.97 to 55.87."""
+    for low, high in _BOUNDS:
+        if low in cells and high in cells:
+            ends = zip(cells[low], cells.pop(high), strict=True)
+            joined = [f"{one} to {other}" for one, other in ends]
+            cells[low] = [MISSING if MISSING in text.split() else text for text in joined]
+    return cells
+
+
 def _state_counts(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str]:
     """The frame without numbers of trials and seeds that are the same in all rows.
 
@@ -164,10 +181,10 @@ def make_table(
         frame = frame.iloc[::step]
     frame, caption = _state_counts(frame, caption)
     named = {**_LABELS, **(labels or {})}
-    columns = tuple(
-        Column(named.get(str(name), str(name)), frame[name].dtype.kind in _NUMBERS)
-        for name in frame
-    )
     frame = write.frame(frame)
-    cells = [_cells(frame[name], str(name), write.decimals) for name in frame]
-    return Table(caption, columns, tuple(zip(*cells, strict=True)), csv, sortable)
+    texts = {str(name): _cells(frame[name], str(name), write.decimals) for name in frame}
+    cells = _join_bounds(texts)
+    columns = tuple(
+        Column(named.get(name, name), frame[name].dtype.kind in _NUMBERS) for name in cells
+    )
+    return Table(caption, columns, tuple(zip(*cells.values(), strict=True)), csv, sortable)

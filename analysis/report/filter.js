@@ -37,8 +37,11 @@
     input.autocomplete = "off";
     label.htmlFor = input.id;
     label.textContent = "Filter rows";
-    const example = heads.includes("score") ? "score>30" : `${heads[0]}=1`;
-    input.placeholder = `words, or a condition such as ${example}`;
+    // a condition that holds for the first row
+    const known = heads.findIndex((head, index) => !/\s/.test(head + rows[0].cells[index].textContent.trim()));
+    const value = known < 0 ? "" : rows[0].cells[known].textContent.trim();
+    const example = heads.includes("score") ? "score>30" : `${heads[known]}=${value}`;
+    input.placeholder = known < 0 ? "words" : `words, or a condition such as ${example}`;
     const state = document.createElement("span");
     state.setAttribute("role", "status");
     line.append(label, input, state);

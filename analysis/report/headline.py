@@ -14,7 +14,13 @@ from mtdlab.analysis.data.runs import (
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.pairing import Mean, select_configuration
-from mtdlab.analysis.questions.next_steps import MOST_COMMAND, NextStep, describe_time, step
+from mtdlab.analysis.questions.next_steps import (
+    MOST_COMMAND,
+    NextStep,
+    describe_time,
+    extend_range,
+    step,
+)
 from mtdlab.analysis.questions.wording import clean, describe_interval, describe_items
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Headline, Recommendation, Status
@@ -28,6 +34,7 @@ from mtdlab.analysis.report.study_facts import (
     planned_trials,
     trial_states,
 )
+from mtdlab.analysis.report.text_tables import write_results
 from mtdlab.analysis.report.topics.claims import find_claims, list_lines
 from mtdlab.analysis.report.warnings import list_caveats
 from mtdlab.analysis.statistics.best_trial import DEV, find_scores
@@ -58,6 +65,7 @@ def build_headline(context: StudyContext, baseline: str = "") -> Headline:
         facts=list_facts(context),
         rerun=clean(rerun, most=MOST_COMMAND),
         rerun_where=rerun_where,
+        results=write_results(context) if len(context.runs) else "",
     )
 
 
@@ -157,7 +165,7 @@ def find_nextstep(context: StudyContext, status: Status) -> NextStep:
         return step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
     if study.name.endswith(CONFIRMATION_SUFFIX) and study.invocation.command == "confirm":
         return step("Compare with the study that chose the two configurations")
-    return answer.suggest()
+    return extend_range(study.tuning) or answer.suggest()
 
 
 def _continue(context: StudyContext, status: Status) -> NextStep:

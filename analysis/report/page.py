@@ -165,6 +165,7 @@ class Headline:
         facts: what varied, data and metric, the kept model: name -> text.
         rerun: the commands that run the study again, or empty.
         rerun_where: where they are to be run, or empty.
+        results: the scores as a LaTeX table, or empty.
     """
 
     question: str
@@ -183,6 +184,7 @@ class Headline:
     facts: Mapping[str, str] = field(default_factory=dict)
     rerun: str = ""
     rerun_where: str = ""
+    results: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,11 @@
 (() => {
   const missing = "–";
-  const read = (row, index) => row.cells[index].textContent.trim().replace("−", "-");
+  // of an interval, 47.97 to 55.87, the first bound
+  const read = (row, index) => {
+    const cell = row.cells[index];
+    const text = cell.textContent.trim().replace("−", "-");
+    return cell.classList.contains("number") ? text.split(" ")[0] : text;
+  };
   const compare = (left, right) => {
     const difference = Number(left) - Number(right);
     return Number.isNaN(difference) ? left.localeCompare(right, "en") : difference;

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.data.runs import round_mtd
 from mtdlab.analysis.inference.kept import write_whole
@@ -19,63 +18,18 @@ from mtdlab.analysis.questions.study import describe_error_rates, list_fields
 from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.headline import build_headline
-from mtdlab.analysis.report.page import BasePage, Page, Section, Table, render
+from mtdlab.analysis.report.page import BasePage, Page, Section, render
 from mtdlab.analysis.report.study_facts import describe_cost, list_fixed
 from mtdlab.analysis.report.summary import describe_methods, list_terms, summarise_study
+from mtdlab.analysis.report.text_tables import TEXT_TABLES
 from mtdlab.analysis.report.topics import TOPICS, Topic
 from mtdlab.analysis.report.topics.base import Contents, Context, choose_main_figure, render_figure
 from mtdlab.analysis.report.topics.baseline import BaselineComparison, compare_baseline
 from mtdlab.analysis.report.warnings import list_warnings
 from mtdlab.analysis.statistics.sufficiency import Tested
 
-_GREEK = {"η": "eta", "τ": "tau", "ε": "varepsilon", "α": "alpha"}
-_LATEX = str.maketrans(
-    {
-        **{letter: f"\\{letter}" for letter in "{}$&#%_"},
-        **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
-        "\\": r"\textbackslash{}",
-        "^": r"\textasciicircum{}",
-        "~": r"\textasciitilde{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "–": "--",
-        "−": r"$-$",
-        "²": r"$^2$",
-        "“": "``",
-        "”": "''",
-        "…": r"\ldots{}",
-    }
-)
-_MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;"})
-
-
-def to_markdown(table: Table) -> str:
-    """A pipe table, its caption above it; numbers are aligned to the right."""
-    rule = ["---:" if column.numeric else "---" for column in table.columns]
-    labels = [column.label for column in table.columns]
-    head, *rows = ([_escape(cell, _MARKDOWN) for cell in row] for row in (labels, *table.rows))
-    return f"{table.caption}\n\n{markdown_table(head, rows, rule)}\n"
-
-
-def to_latex(table: Table) -> str:
-    r"""A `table` environment in the style of booktabs; it needs `\usepackage{booktabs}`."""
-    labels = [column.label for column in table.columns]
-    head, *rows = ([_escape(cell, _LATEX) for cell in row] for row in (labels, *table.rows))
-    caption = _escape(table.caption, _LATEX)
-    columns = "".join("r" if column.numeric else "l" for column in table.columns)
-    frame = pd.DataFrame(rows, columns=head)
-    return frame.to_latex(index=False, caption=caption, column_format=columns)
-
-
-def _escape(text: str, table: Mapping[int, str]) -> str:
-    """Text on one line, with LaTeX's special characters escaped."""
-    return " ".join(text.split()).translate(table)
-
-
 _FORMULA = re.compile(r"(?![+-][\d.]+(?:e[+-]?\d+)?$)[=+\-@\t\r]", re.IGNORECASE)
 """The beginning of a text that a spreadsheet runs as a formula; a signed number is none."""
-TEXT_TABLES = {"md": to_markdown, "tex": to_latex}
 
 
 @dataclass(frozen=True)
@@ -221,12 +175,12 @@ def write_page(
 
 
 def _lead_with_result(page: BasePage, main: Collection[str]) -> BasePage:
-    """The page whose first section is that of the main topic, with the answer in full."""
+    """The page whose first section is that of the main topic, with what the answer rests on."""
     leading = [section for section in page.sections if section.anchor in main]
     if not leading:
         return page
     text = tuple(dict.fromkeys((*page.summary, *leading[0].text)))
-    result = replace(leading[0], title="Result in full", text=text, group="Results", folded=False)
+    result = replace(leading[0], title="Result in detail", text=text, group="Results", folded=False)
     # a curve over MTD that is not the answer is looked up
     others = (
         replace(section, folded=section.folded or section.anchor == _CURVE)
@@ -290,7 +244,9 @@ def write_report(
     data = _store_frames(study, generated)
     context = StudyContext(study)
     answer, baseline = context.answer, compare_baseline(context)
-    summary = summarise_study(context)
+    # the box above has the answer
+    said = context.answer.sentence
+    summary = tuple(text for text in summarise_study(context) if text != said)
     page = Page(
         name=clean(study.name),
         generated=generated,

@@ -21,7 +21,6 @@ NAMES = (
     "questions",
     "claims",
     "best",
-    "blocks",
     "baseline",
     "choice",
     "items",

@@ -90,17 +90,16 @@ def _place(condition: Condition) -> str:
 
 def _show(table: pd.DataFrame, confidence: str) -> Table:
     """The table of conditions, without a half-life where none was measured."""
-    distances = {
+    names = {
         "best_mtd": "best MTD",
-        "best_low": f"its {confidence} low",
-        "best_high": f"its {confidence} high",
+        "best_low": f"its {confidence} CI",
+        "half_life": "half-life of a key there, steps",
     }
-    texts = {name: table[name].map(format_mtd) for name in distances}
+    texts = {name: table[name].map(format_mtd) for name in ("best_mtd", "best_low", "best_high")}
     shown = table.assign(**texts, half_life=table["half_life"].round(1))
-    names = distances | {"half_life": "half-life of a key there, steps"}
-    known = shown.dropna(axis="columns", how="all").rename(columns=names)
     caption = "The best level of MTD in each condition, in steps."
-    return make_table(known, caption=caption, csv="robustness")
+    known = shown.dropna(axis="columns", how="all")
+    return make_table(known, caption=caption, csv="robustness", labels=names)
 
 
 def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> Drawing:

@@ -21,7 +21,8 @@ def build(context: StudyContext) -> Contents | None:
     more = len(effects.settings) > _MOST_PAIRS
     rest = f" The {_MOST_PAIRS} largest; the CSV has all." if more else ""
     interactions = effects.interactions.drop_duplicates(["first", "second"])
-    named = {"first": "setting", "second": "with", "at": "at its value", "less_at": "less at"}
+    values = {"upper": "its value", "lower": "instead of"}
+    named = {"first": "setting", "second": "with", "at": "at the value", "less_at": "less at"}
     tables = (
         make_table(
             effects.settings.head(_MOST_PAIRS),
@@ -30,6 +31,7 @@ def build(context: StudyContext) -> Contents | None:
             f"{PERCENT} CI that is simultaneous for all pairs of values of all settings and "
             f"{covered}.{rest}",
             csv="effects",
+            labels={**values, "difference": "difference"},
             write=context.write,
         ),
         make_table(
@@ -39,7 +41,7 @@ def build(context: StudyContext) -> Contents | None:
             f"with a {PERCENT} CI that is simultaneous for all such differences of all pairs and "
             f"{covered}. The CSV has all.",
             csv="interactions",
-            labels={"difference": "difference of differences"},
+            labels={**values, "difference": "difference of differences"},
             write=context.write,
         ),
     )

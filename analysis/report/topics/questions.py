@@ -25,18 +25,16 @@ def _build_difference(context: StudyContext) -> Contents | None:
     names = question.family_of_differences.names
     sizes = pd.DataFrame(map(vars, question.judged.sizes))
     table = context.write.frame(sizes).assign(difference=names)[["difference", *sizes]]
-    interval = f"{100 * question.judged.confidence:.3g} %"
     shown = make_table(
-        table.rename(
-            columns={
-                "difference": "what less what",
-                "mean": context.write.unit or context.write.name,
-                "low": f"{interval} low",
-                "high": f"{interval} high",
-            }
-        ),
+        table.rename(columns={"difference": "what less what"}),
         caption="The differences asked about, with simultaneous intervals.",
         csv="question",
+        labels={
+            "mean": context.write.unit or context.write.name,
+            "low": f"{100 * question.judged.confidence:.3g} % CI",
+        },
+        # the table has them as they were read
+        write=context.write.unsigned,
     )
     drawing = _draw(context, question)
     return Contents(csv={"question": table}, figures={"question": drawing}, tables=[shown])

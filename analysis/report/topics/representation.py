@@ -132,6 +132,9 @@ ALIGNMENT = Topic(
 )
 
 
+_MOST_NAMED = 3
+
+
 def _build_paths(context: StudyContext) -> Contents | None:
     """The paths of the methods; None without several, or where no curve has both measures."""
     if not context.compares_methods or not len(paths := compute_paths(context.study)):
@@ -152,7 +155,9 @@ def _build_paths(context: StudyContext) -> Contents | None:
         alt=text,
     )
     csv = {"method_paths": paths}
-    return Contents(csv=csv, figures={"method_paths": drawing}, text=[text])
+    # of many methods the figure says it, and its description has the numbers
+    texts = [text] if len(names) <= _MOST_NAMED else []
+    return Contents(csv=csv, figures={"method_paths": drawing}, text=texts)
 
 
 PATHS = Topic(
@@ -275,6 +280,8 @@ def _build_cap(context: StudyContext) -> Contents | None:
         figures={"spherical_cap": drawing},
         text=(_MODEL, text),
         tables=[make_table(shown, caption=caption, csv="spherical_cap", labels=labels)],
+        # what a page compares stands before a model of it
+        folded=context.compares_methods,
     )
 
 

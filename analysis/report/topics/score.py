@@ -103,7 +103,7 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
     if DIFFERENCE[0] in shown:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
-    labels = dict(zip(DIFFERENCE[1:], (f"{interval} low", f"{interval} high"), strict=True))
+    labels = {DIFFERENCE[1]: f"{interval} CI"}
     caption += f".{beyond}"
     # the table has them as they were read
     decimals = context.write.unsigned

@@ -28,9 +28,9 @@ from mtdlab.analysis.statistics.training import (
 
 
 def build(context: StudyContext) -> Contents | None:
-    """The curves; None where no curve of a trial was read."""
+    """The curves; None where none was read, or a program reported one score of each trial."""
     curves = compute_training(context.study)
-    if not len(curves):
+    if not len(curves) or (context.study.program and _has_one_score(curves)):
         return None
     trials = with_methods(context.trials, context.study.settings)
     ended = int(trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum())
@@ -67,13 +67,18 @@ def _name_groups(context: StudyContext, trials: pd.DataFrame, curves: pd.DataFra
     return known.assign(group=groups).sort_values(["method", "mtd", "number"])
 
 
+def _has_one_score(curves: pd.DataFrame) -> bool:
+    """Whether no trial was evaluated more than once, so that there is no line to draw."""
+    return bool(curves[curves["score"].notna()].groupby("number").size().le(1).all())
+
+
 def _describe(trials: pd.DataFrame, curves: pd.DataFrame) -> str:
+    if _has_one_score(curves):
+        return "No trial was evaluated more than once during training."
     ends, known = count_best_at_end(trials)
     of = format_count(known, "trial")
     if not known:
         scored = curves[curves["score"].notna()].groupby("number")
-        if not len(scored):
-            return "No trial was evaluated during training."
         best = curves.loc[scored["score"].idxmax(), "step"].to_numpy()
         ends = int((best == scored["step"].max().to_numpy()).sum())
         of = f"{format_count(len(best), 'trial')} drawn"
@@ -100,11 +105,13 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
     panels = [("score at each evaluation", panel(value, label))]
     caption = f"{lines}. Scores are those that the program reported."
     if not program:
+        scored = f" Scores: {label}; checkpoints were {describe_checkpoints(context.trials)}."
+        if _has_one_score(curves.rename(columns={value: "score"})):
+            panels, scored = [], ""
         panels.append(("training loss", panel("loss", "loss")))
         caption = (
-            f"{lines}. Scores: {label}; checkpoints were {describe_checkpoints(context.trials)}. A "
-            f"point of the loss is the mean over a part of the steps, at most {MOST_POINTS} per "
-            "trial."
+            f"{lines}.{scored} A point of the loss is the mean over a part of the steps, at most "
+            f"{MOST_POINTS} per trial."
         )
     return Drawing("Training curves", panels, height=3.9, caption=caption, alt=alt)
 

@@ -413,7 +413,8 @@ def test_training_curves_are_of_the_pairs_that_choose_the_checkpoint(
     select_on: str, pairs: str, chosen: str
 ) -> None:
     trials = make_trials(seeds=[0]).assign(select_on=select_on)
-    curves = trials[["number", "score"]].assign(step=1, loss=1.0)
+    evaluated = trials[["number", "score"]].assign(loss=1.0)
+    curves = pd.concat([evaluated.assign(step=1), evaluated.assign(step=2)])
     study = dataclasses.replace(build_study(trials), curves=curves)
     contents, ax = training_topic.build(StudyContext(study)), Figure().subplots()
     drawing = contents.figures["training_curves"]

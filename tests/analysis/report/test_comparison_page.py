@@ -15,6 +15,7 @@ from mtdlab.analysis.questions.effect import describe_effects
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.summary import summarise_study
+from mtdlab.analysis.report.text_tables import write_results
 from mtdlab.analysis.report.topics import configurations, methods
 from mtdlab.analysis.report.topics import effects as effects_topic
 from mtdlab.analysis.statistics import configurations as named
@@ -159,8 +160,8 @@ def test_what_is_called_worse_is_what_its_interval_says(noise: float) -> None:
     table = rank(context.best.table)
     assert table["may_be_best"].tolist() == (~(table["difference_high"] < 0)).tolist()
     other = table.drop_duplicates("method").iloc[1]
-    sentence = context.best.describe()[1]
-    assert sentence.endswith(" statistically significant.") == (not other["may_be_best"])
+    worse = int((~table["may_be_best"]).sum())
+    assert context.best.describe()[1].startswith(f"{worse} of 3 other configurations ")
     shown = headline_of(study)
     assert shown.answer.endswith("is best") == (not other["may_be_best"])
     assert ("−" in shown.effect.interval or "-" in shown.effect.interval) == other["may_be_best"]
@@ -281,3 +282,17 @@ def test_the_cells_of_many_columns_are_formatted_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(named, "format_value", counted)
     assert name_rows(table, names, beside=[], most=12)[0] == "column0 0.1"
     assert len(formatted) == table.size - len(table)
+
+
+def test_the_results_as_latex_have_a_bold_best_only_where_it_is_separated() -> None:
+    clear, noisy = StudyContext(queue_or_batch()), StudyContext(queue_or_batch(noise=20))
+    lines = write_results(clear).splitlines()
+    (bold,) = [line for line in lines if r"\textbf" in line]
+    assert lines.index(bold) == lines.index(r"\midrule") + 1
+    best = clear.best.ranked.iloc[0]
+    half = best["high"] - best["mean"]
+    assert bold.endswith(rf"& \textbf{{{best['mean']:.2f}}} $\pm$ {half:.2f} \\")
+    assert r"SimCSE (batch\_size 512" in bold
+    assert f"% Means of {len(SEEDS)} seeds; +- is half of the 95 % CI over seeds" in lines[0]
+    assert r"\textbf" not in write_results(noisy)
+    assert not build_headline(StudyContext(build_study(make_trials().iloc[:0]))).results

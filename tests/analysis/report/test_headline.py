@@ -16,7 +16,7 @@ from mtdlab.analysis.data.environment import (
     RecordedEncoder,
     RecordedEvaluation,
 )
-from mtdlab.analysis.data.frames import Plan, RecordedSetting, StudyFrames
+from mtdlab.analysis.data.frames import NuisanceTrials, Plan, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.inference.shapes import compare_columns
 from mtdlab.analysis.questions.answer import list_numbers
@@ -211,7 +211,7 @@ def test_the_question_is_what_varied_whatever_the_description_asks() -> None:
 
 
 def test_an_open_study_asks_for_the_seeds_that_would_settle_it() -> None:
-    trials = make_trials(noise=3.0, shape=lambda mtd: 40 - 1.5 * float(np.log(mtd / 8.667)) ** 2)
+    trials = make_trials(noise=2.0, shape=lambda mtd: 40 - 3.2 * float(np.log(mtd / 8.667)) ** 2)
     study = build_study(trials)
     shown, needed = headline_of(study), StudyContext(study).question.need
     assert shown.answer.startswith("Inconclusive")
@@ -270,6 +270,36 @@ def test_an_open_comparison_asks_for_the_seeds_that_decide_at_the_observed_scatt
     wanted = f"Run {need.seeds} seeds in all, {need.seeds - 6} more, for a verdict with 80 % power"
     assert shown.next_step.text.startswith(wanted)
     assert f"seeds={[*range(need.seeds)]}" in shown.next_step.command
+
+
+def test_where_very_many_seeds_would_decide_another_design_is_advised() -> None:
+    lead = np.array([2.6, -2.4, 2.0, -2.2, 1.9, -0.1])
+    study = rates_study({1e-3: BY_SEED + lead, 1e-4: BY_SEED})
+    need = StudyContext(study).question.need
+    assert need is not None
+    assert need.seeds is not None
+    assert need.seeds > 30
+    advised = headline_of(study).next_step
+    assert advised.text.startswith(f"Compare what differs more: as estimated, {need.seeds} seeds")
+    assert not advised.command
+
+
+def test_a_value_at_the_end_of_its_range_for_all_is_followed_by_values_beyond() -> None:
+    study = rates_study({1e-3: BY_SEED, 1e-4: BY_SEED - 9})
+    rows = [
+        {"group": group, "configuration": group, "seed": 90, "state": "COMPLETE", "selected": score}
+        | {"weight_decay": decay, "reason": "", "score": score, "wall_seconds": 1.0}
+        for group in ("a", "b")
+        for decay, score in ((1e-6, 50.0), (1e-4, 40.0))
+    ]
+    chosen = {"a": {"weight_decay": 1e-6}, "b": {"weight_decay": 1e-6}}
+    tuning = NuisanceTrials(("weight_decay",), (), 1, chosen, pd.DataFrame(rows))
+    tuned = dataclasses.replace(study, tuning=tuning)
+    expected = "Try lower values of weight_decay: the lowest one tried, 1e-06, was chosen in all 2"
+    assert headline_of(tuned).next_step.text.startswith(expected)
+    other = {**chosen, "b": {"weight_decay": 1e-4}}
+    mixed = dataclasses.replace(study, tuning=dataclasses.replace(tuning, chosen=other))
+    assert headline_of(mixed).next_step == headline_of(study).next_step
 
 
 def test_configurations_that_are_equivalent_are_chosen_by_cost() -> None:

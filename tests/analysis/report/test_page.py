@@ -107,9 +107,11 @@ def test_the_first_screen_has_one_large_number_and_the_figure_beside_the_answer(
     open_page: OpenPage, crowded: str
 ) -> None:
     page = open_page(crowded, 1440, 900)
-    assert_on_the_first_screen(page, [".verdict", ".lead", ".advice", ".facts pre"])
-    boxes = [page.locator(part).bounding_box() for part in (".verdict", ".lead", ".advice")]
-    answer, figure, advice = (box for box in boxes if box is not None)
+    assert_on_the_first_screen(page, [".grounds", ".lead", ".advice", ".facts > dd > .command pre"])
+    parts = (".opening > .verdict >> nth=0", ".grounds", ".lead", ".advice")
+    boxes = [page.locator(part).bounding_box() for part in parts]
+    answer, grounds, figure, advice = (box for box in boxes if box is not None)
+    assert grounds["y"] == pytest.approx(answer["y"] + answer["height"], abs=1)
     assert figure["x"] >= answer["x"] + answer["width"]
     assert figure["y"] == answer["y"]
     assert advice["y"] >= figure["y"] + figure["height"]
@@ -118,19 +120,19 @@ def test_the_first_screen_has_one_large_number_and_the_figure_beside_the_answer(
     )
     assert sorted(sizes)[-1] > 2 * sorted(sizes)[-2]
     assert page.locator(".effect b").count() == 1
-    commands = page.locator(".facts pre").inner_text().splitlines()
+    commands = page.locator(".facts > dd > .command pre").inner_text().splitlines()
     assert commands == ["git checkout cd34 && pip install .", SWEEP]
     assert page.locator(".made").inner_text().endswith(" · runs of commits ab12, cd34")
 
 
-def test_a_phone_shows_the_answer_then_the_figure_then_the_advice(
+def test_a_phone_shows_the_answer_then_the_figure_then_its_grounds_and_the_advice(
     open_page: OpenPage, crowded: str
 ) -> None:
     page = open_page(crowded, 390, 844)
-    boxes = [page.locator(part).bounding_box() for part in (".verdict", ".lead", ".advice")]
-    tops = [box["y"] for box in boxes if box is not None]
+    parts = (".opening > .verdict >> nth=0", ".lead", ".grounds", ".advice")
+    tops = [box["y"] for part in parts if (box := page.locator(part).bounding_box()) is not None]
     assert tops == sorted(tops)
-    assert len(set(tops)) == 3
+    assert len(set(tops)) == 4
 
 
 def test_at_most_three_caveats_stand_on_the_first_screen_and_all_below(
@@ -180,7 +182,7 @@ def test_the_first_screen_of_every_kind_of_page_has_its_facts(
     parts = ("question", "certainty", "scope", "settings", "next", "facts")
     assert_on_the_first_screen(page, [".status", "h1", *(f".{part}" for part in parts)])
     assert page.locator(".facts dt").all_inner_texts()[:2] == ["Varied", "Data and metric"]
-    assert page.locator(".facts pre").inner_text().startswith("mtdlab ")
+    assert page.locator(".facts > dd > .command pre").inner_text().startswith("mtdlab ")
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])

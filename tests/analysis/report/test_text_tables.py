@@ -1,7 +1,7 @@
 """Tables as Markdown and LaTeX."""
 
 from mtdlab.analysis.report.page import Column, Table
-from mtdlab.analysis.report.writer import to_latex, to_markdown
+from mtdlab.analysis.report.text_tables import to_latex, to_markdown
 
 TABLE = Table(
     "Means of η, 95 %.",
