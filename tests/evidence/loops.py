@@ -245,5 +245,6 @@ def measure(case: Case, name: str, sessions: int, seed: int) -> dict[str, float 
 
 def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     """Every case under every rule."""
-    cells = [delayed(measure)(*cell, datasets, seed) for cell in product(CASES, LOOPS)]
+    # a session has up to 199 candidates
+    cells = [delayed(measure)(*cell, datasets // 4, seed) for cell in product(CASES, LOOPS)]
     return pd.DataFrame(Parallel(n_jobs=-1)(cells))
