@@ -24,9 +24,9 @@ __version__ = "1.0.0rc1"
 def __getattr__(name: str) -> Any:
     # pandas, SQLAlchemy and torch only where they are used: the command line answers at once
     if name in __all__:
-        from mtdlab.errors import naming_missing_packages
+        from mtdlab.errors import naming_missing
 
-        with naming_missing_packages():
+        with naming_missing():
             return getattr(import_module(_HOMES.get(name, "mtdlab.api.run")), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

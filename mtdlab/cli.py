@@ -33,7 +33,7 @@ from mtdlab.commands import (
     study_exchange,
     sweep,
 )
-from mtdlab.errors import MtdlabError, TrialError, naming_missing_packages
+from mtdlab.errors import MtdlabError, TrialError, naming_missing
 from mtdlab.terminal import OutputError, print_text, whole_output
 
 
@@ -132,7 +132,7 @@ def main() -> None:
         code: Any = None
         try:
             # a command line that cannot be parsed is printed by typer itself, unless as JSON
-            with naming_missing_packages():
+            with naming_missing():
                 code = app(prog_name="mtdlab", standalone_mode=not as_json)
         except SystemExit as ended:
             code = ended.code

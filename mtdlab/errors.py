@@ -36,27 +36,23 @@ class MissingPackage(MtdlabError, ImportError):
     kind = "missing package"
 
 
-_LEFT_OUT = ("torch", "transformers", "safetensors", "tokenizers", "huggingface_hub", "fsspec")
-"""The packages that train and encode, by the names of their modules."""
+_TRAINS = "which training and encoders need; in the folder of mtdlab: pip install ."
+_OF_TRAINING = ("torch", "transformers", "safetensors", "tokenizers", "huggingface_hub", "fsspec")
+_LEFT_OUT = dict.fromkeys(_OF_TRAINING, _TRAINS) | {
+    "pyarrow": "which reads and writes Parquet files: pip install --no-deps pyarrow"
+}
+"""What needs a module, and how to get it."""
 
 
 @contextmanager
-def naming_missing_packages() -> Iterator[None]:
-    """Raise MissingPackage, with what to install, where a package of the plain install is missing.
-
-    Also a decorator.
-    """
+def naming_missing() -> Iterator[None]:
+    """Raise MissingPackage for a module that the light install leaves out; also a decorator."""
     try:
         yield
     except ModuleNotFoundError as error:
-        name = (error.name or "").partition(".")[0]
-        if name == "pyarrow":
-            why = "which reads and writes Parquet files: pip install --no-deps pyarrow"
-        elif name in _LEFT_OUT:
-            why = "which training and encoders need; in the folder of mtdlab: pip install ."
-        else:
+        if (name := (error.name or "").partition(".")[0]) not in _LEFT_OUT:
             raise
-        raise MissingPackage(f"{name} is not installed, {why}") from error
+        raise MissingPackage(f"{name} is not installed, {_LEFT_OUT[name]}") from error
 
 
 class TrialError(Exception):

@@ -99,8 +99,7 @@ def _naming_space(folder: Path, needed: int) -> Iterator[None]:
         yield
     except Exception as error:
         # that of safetensors is none of Python's own, and the light install does without
-        is_of_tensors = type(error).__name__ == "SafetensorError"
-        if not (is_of_tensors or isinstance(error, OSError)):
+        if not isinstance(error, OSError) and type(error).__name__ != "SafetensorError":
             raise
         match = re.search(r"\(os error (\d+)\)", str(error))
         number = int(match[1]) if match else getattr(error, "errno", None)
@@ -108,7 +107,7 @@ def _naming_space(folder: Path, needed: int) -> Iterator[None]:
             wanted = f"about {needed / 1e6:.1f} MB are needed, " if needed else ""
             reason = f"{os.strerror(number)}: {wanted}{free_space(folder)}"
             raise OSError(number, reason) from error
-        if is_of_tensors:
+        if not isinstance(error, OSError):
             raise OSError(str(error)) from error
         raise
 

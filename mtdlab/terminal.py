@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -154,3 +155,19 @@ def following_phases(begun: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         _begun.reset(previous)
+
+
+class Phases:
+    """Prints each phase once as a line on standard error, when it begins first, with the time since
+    the start as `describe` writes seconds.
+    """
+
+    def __init__(self, describe: Callable[[float], str]) -> None:
+        self._describe, self._started, self._known = describe, time.monotonic(), set[str]()
+
+    def __call__(self, phase: str) -> None:
+        """A phase begins in this process or in a worker."""
+        if phase not in self._known:
+            self._known.add(phase)
+            passed = self._describe(time.monotonic() - self._started)
+            print_text(f"{passed}: {phase}", file=sys.stderr, flush=True)

@@ -18,6 +18,9 @@ print(analysis.mine, d_trace(0, 8, 1))
 
 LIGHT = """
 import sys
+import mtdlab.cli
+# of --help
+assert not {"pydantic", "sqlalchemy", "torch", "pandas"} & sys.modules.keys()
 import mtdlab.commands.sweep_summary, mtdlab.sweep.run
 from mtdlab.methods.registry import describe_method, make_settings
 assert describe_method("mocose")["title"] == "MoCoSE"
@@ -117,3 +120,28 @@ def test_recorded_runs_are_analysed_without_torch_and_on_windows(tmp_path: Path)
     assert "data" not in files
     assert stored[0] == 2
     assert stored[2].startswith("mtdlab: pyarrow is not installed, which reads and writes Parquet")
+
+
+MISSING = """
+import sys
+from mtdlab.cli import main
+
+for command in ("sweep a.yaml", "plan a.yaml", "train a.yaml"):
+    sys.argv = ["mtdlab", *command.split()]
+    try:
+        main()
+    except SystemExit as ended:
+        print(ended.code, {"torch", "transformers"} & sys.modules.keys())
+"""
+
+
+def test_missing_texts_are_found_before_torch_is_imported(tmp_path: Path) -> None:
+    study = "study: a\ntrainer: {corpus: no.txt, evaluation: none}\nseeds: [0, 1]\n"
+    (tmp_path / "a.yaml").write_text(study)
+    done = subprocess.run(
+        [sys.executable, "-c", MISSING], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "2 set()"
+    assert done.stdout.count("2 set()") == 3
+    assert done.stderr.count("corpus no.txt: cannot be read") == 2
+    assert done.stderr.count("2 inputs are missing or cannot be read") == 2

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mtdlab import terminal
+from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.store import FinishedTrial
 from mtdlab.sweep.progress import Display, SweepTally
-from mtdlab.terminal import print_text, printable
+from mtdlab.terminal import Phases, print_text, printable
 from tests.commands.conftest import Command, command, folder
 
 __all__ = ["command", "folder"]
@@ -68,3 +70,18 @@ def assert_safe(text: str) -> None:
     """What is printed holds none of the characters, and shows that they were there."""
     assert printable(text) == text
     assert text
+
+
+def test_each_phase_is_one_line_with_its_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several workers begin the same phases."""
+    now = 10.0
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now)
+    phases = Phases(format_seconds)
+    phases("loading encoder builtin")
+    now += 75
+    phases("loading encoder builtin")
+    phases("scoring the untrained encoder")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["0 s: loading encoder builtin", "75 s: scoring the untrained encoder"]

@@ -210,15 +210,6 @@ def _build_section(
     )
 
 
-def _store_frames(study: StudyFrames, generated: str) -> dict[str, bytes]:
-    """The files of `data/`; none in an install without pyarrow."""
-    try:
-        from mtdlab.analysis.data.stored_frames import to_parquet
-    except ModuleNotFoundError:
-        return {}
-    return to_parquet(study, generated=generated)
-
-
 def write_report(
     study: StudyFrames,
     out: Path,
@@ -241,7 +232,12 @@ def write_report(
         version: of the program, as it is to be printed.
         topics: the topics of the page, in their order.
     """
-    data = _store_frames(study, generated)
+    try:
+        from mtdlab.analysis.data.stored_frames import to_parquet
+
+        data = to_parquet(study, generated=generated)
+    except ModuleNotFoundError:
+        data = {}  # the light install has no pyarrow
     context = StudyContext(study)
     answer, baseline = context.answer, compare_baseline(context)
     # the box above has the answer

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from mtdlab.analysis.data.defaults import MARGIN
 from mtdlab.analysis.data.metric import as_read, is_in_points
 from mtdlab.api.given import Given, Overrides, StudySource, assign
-from mtdlab.errors import (
-    MtdlabError,
-    NothingToReport,
-    StorageError,
-    describe,
-    naming_missing_packages,
-)
-from mtdlab.terminal import progress_bar
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, describe, naming_missing
+from mtdlab.terminal import begin_phase, progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +118,7 @@ class StudyPlan:
     suggestion: str = ""
 
 
-@naming_missing_packages()
+@naming_missing()
 def plan(
     study: StudySource,
     *,
@@ -157,8 +151,6 @@ def plan(
     """
     import pandas as pd
 
-    from mtdlab.config import MethodSpec
-    from mtdlab.cost.estimate import estimate
     from mtdlab.store.urls import storage_url
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
@@ -167,7 +159,7 @@ def plan(
     design = find_design(spec, url, effect=effect, sd=sd)
     ended, cost = find_ended(spec, url), None
     if measure and not spec.unknown_cost and any(trial.key not in ended for trial in planned):
-        cost = estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=ended)
+        cost = _estimate(spec, jobs, jobs_per_gpu, ended)
     if record:
         design = record_design(design, spec, url)
     return StudyPlan(
@@ -402,6 +394,21 @@ def count_pairs(spec: "StudySpec") -> int:
     return 0
 
 
+@naming_missing()
+def _estimate(
+    spec: "StudySpec", jobs: int | None, jobs_per_gpu: int, done: Collection[tuple[str, int]]
+) -> "CostEstimate":
+    """The cost of the trials that are not done. Raises MtdlabError as `check_study` at once."""
+    from mtdlab.config import MethodSpec
+    from mtdlab.training.present import check_study
+
+    check_study(spec)
+    begin_phase("importing the packages that train, and timing steps")
+    from mtdlab.cost.estimate import estimate
+
+    return estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=done)
+
+
 def find_costs(
     spec: "StudySpec",
     jobs: int | None,
@@ -414,11 +421,7 @@ def find_costs(
     with progress_bar(transient=True) as bar:
         bar.add_task("timing training steps", total=None)
         try:
-            with naming_missing_packages():
-                from mtdlab.config import MethodSpec
-                from mtdlab.cost.estimate import estimate
-
-                return estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=done)
+            return _estimate(spec, jobs, jobs_per_gpu, done)
         except KeyboardInterrupt:
             raise
         except BaseException as error:

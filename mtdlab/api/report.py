@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mtdlab import __version__
 from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Direction, Scale
-from mtdlab.errors import MtdlabError, naming_missing_packages
-from mtdlab.settings.messages import is_study_name
+from mtdlab.errors import MtdlabError, naming_missing
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -66,7 +65,7 @@ def report(
 ) -> "MultiStudyReport": ...
 
 
-@naming_missing_packages()
+@naming_missing()
 def report(
     study: "str | Path | StudyFrames | DataFrame | list[str | StudyFrames]",
     *,
@@ -189,6 +188,8 @@ def load_named(study: str, storage: str | None, *, references: bool = False) -> 
 
 def check_name(name: str | None, *, what: str = "--name", several: bool = False) -> None:
     """Raise MtdlabError for a name that no folder can have; over several studies it may have +."""
+    from mtdlab.settings.messages import is_study_name
+
     if name is not None and not is_study_name(name.replace("+", "-") if several else name):
         raise MtdlabError(
             f"{what} {name!r}: not a name that a folder can have; use letters, digits, dots and "

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, Overrides, StudySource, assign
-from mtdlab.errors import MtdlabError, TrialError, describe, naming_missing_packages
-from mtdlab.settings import TrainerSettings
-from mtdlab.settings.tasks import score_of_selection
+from mtdlab.errors import MtdlabError, TrialError, describe, naming_missing
 from mtdlab.terminal import progress_bar, warn
 
 if TYPE_CHECKING:
     from mtdlab.evaluation.sts import Evaluation
+    from mtdlab.settings import TrainerSettings
     from mtdlab.sweep.run import SweepResult
 
 
-@naming_missing_packages()
+@naming_missing()
 def run_study(
     study: StudySource,
     *,
@@ -68,7 +67,7 @@ def run_study(
     )
 
 
-@naming_missing_packages()
+@naming_missing()
 def train(
     study: str | Path | None = None,
     *,
@@ -90,14 +89,19 @@ def train(
     return run_once(given.settings(), None if out is None else Path(out))
 
 
-def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, Any]:
+def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, Any]:
     """Train one encoder and return its scores and MTD; saves the best checkpoint to `out`.
 
     Raises TrialError where training fails, MtdlabError where `out` is there and no saved model.
     """
+    from mtdlab.training.present import check_present
+
+    # before the seconds that importing torch takes
+    check_present([settings])
     from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.corpus.survey import count_repeats
     from mtdlab.evaluation.pairs import describe_pairs
+    from mtdlab.settings.tasks import score_of_selection
     from mtdlab.training.export import check_model_folder, locked, save_model
     from mtdlab.training.inputs import load_inputs, reads_documents
     from mtdlab.training.loop import train

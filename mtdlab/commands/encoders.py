@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.api import run
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
-from mtdlab.terminal import print_text
+from mtdlab.terminal import Phases, begin_phase, following_phases, print_text
 
 
 def train(
@@ -45,6 +46,7 @@ def train(
 
 
 def evaluate(
+    context: typer.Context,
     model: Annotated[
         str,
         typer.Argument(
@@ -107,6 +109,8 @@ def evaluate(
     as_json: opt.AsJson = False,
 ) -> None:
     """Score an encoder on the tasks that papers report."""
+    context.with_resource(following_phases(Phases(format_seconds)))
+    begin_phase("importing the packages that encode")
     from mtdlab.evaluation.evaluate import as_fields, as_text
     from mtdlab.evaluation.evaluate import evaluate as score
     from mtdlab.evaluation.processing import parse_flow

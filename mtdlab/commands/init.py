@@ -18,7 +18,6 @@ from mtdlab.api.report import check_name
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.data_paths import packaged_studies
-from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.methods import registry
 from mtdlab.terminal import print_text, printable
@@ -88,6 +87,8 @@ def write_study(
     trainer: dict[str, Any] = {"encoder": encoder}
     if not (encoder == BUILT_IN or varies_method):
         # methods have poolings of their own
+        from mtdlab.encoders.folders import declared_pooling
+
         trainer["pooling"] = declared_pooling(encoder) or "cls"
     trainer |= {**inputs, "batch_size": 64} | ({} if varies_method else {"queue_size": 512})
     trainer |= SETTINGS[encoder == BUILT_IN]

@@ -7,14 +7,13 @@ from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import format_value, in_list, print_json, print_table, wrap_text
 from mtdlab.methods.registry import find_method, method_names
-from mtdlab.settings import settings_of
-from mtdlab.settings.trainer import INTENDED, Multiple
 from mtdlab.terminal import print_text
 
 
 def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
     """List the training methods with their settings, defaults and presets."""
     from mtdlab.config.schema import method_settings
+    from mtdlab.settings.trainer import INTENDED
 
     Given(import_=import_).code()
     by_name = {name: find_method(name) for name in method_names()}
@@ -54,6 +53,9 @@ def _presets(method: Any) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _method_fields(method: Any) -> dict[str, Any]:
+    from mtdlab.settings import settings_of
+    from mtdlab.settings.trainer import Multiple
+
     return {
         "title": method.title,
         "source": method.source,

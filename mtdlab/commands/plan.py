@@ -29,7 +29,7 @@ from mtdlab.api.plan import (
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import in_list, print_json, print_table, wrap_text
 from mtdlab.commands.show import report_command
-from mtdlab.terminal import print_text
+from mtdlab.terminal import Phases, begin_phase, following_phases, print_text
 
 if TYPE_CHECKING:
     from mtdlab.analysis.inference.power import Needed, Target
@@ -40,6 +40,7 @@ _WIDTH = 100
 
 
 def plan(
+    context: typer.Context,
     file: opt.StudyFile,
     profile: opt.Profile = None,
     set_: opt.Overrides = None,
@@ -77,6 +78,8 @@ def plan(
     The cost is that of the trials that are left. Records margin, alpha, looks and metric with a
     hash, before the first trial.
     """
+    context.with_resource(following_phases(Phases(format_seconds)))
+    begin_phase("importing the packages that plan")
     from mtdlab.store.urls import storage_url
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)

@@ -20,7 +20,6 @@ from mtdlab.commands.printing import (
     print_table,
 )
 from mtdlab.errors import MtdlabError
-from mtdlab.settings.roles import SEARCH
 from mtdlab.terminal import print_text
 from mtdlab.trial.model_folders import kept_trial
 
@@ -301,6 +300,7 @@ def _describe_trial(
     study: str, metric: str, trial: "RecordedTrial", model: Path, url: str
 ) -> list[tuple[str, str]]:
     from mtdlab.analysis.data.runs import format_mtd
+    from mtdlab.settings.roles import SEARCH
 
     row, kept = trial.row, kept_trial(model, url)
     where = str(model) if kept == row.number else ""

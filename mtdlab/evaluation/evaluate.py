@@ -17,7 +17,7 @@ from mtdlab.encoders.saved import load_encoder, other_pooling
 from mtdlab.errors import MtdlabError, one_line
 from mtdlab.evaluation.external import open_tasks, score_external
 from mtdlab.evaluation.mteb import write_mteb
-from mtdlab.evaluation.pairs import read_table, sts_benchmark_pairs
+from mtdlab.evaluation.pairs import Split, read_table, sts_benchmark_pairs
 from mtdlab.evaluation.processing import Flow, Processing, Whiten
 from mtdlab.evaluation.suite import Advance, Space, Suite, T, TaskScore
 from mtdlab.evaluation.word_vectors import PREFIX, WordAverages
@@ -34,7 +34,7 @@ from mtdlab.settings.tasks import (
     published_tasks,
 )
 from mtdlab.settings.trainer import name_with_layers
-from mtdlab.terminal import in_columns, progress_bar
+from mtdlab.terminal import begin_phase, in_columns, progress_bar
 
 TABLES = (
     ("STS, Spearman x 100", STS),
@@ -220,6 +220,7 @@ def evaluate(
             measured = _score(averages, averages.sentences.vectors, processing)
             remark = averages.sentences.remark
             return ScoreReport(model, None, processing, "cpu", *measured, [], remark)
+        begin_phase(f"loading encoder {model}")
         loaded = load_encoder(
             model, pooling=pooling, precision=precision, encoder_layers=encoder_layers
         )
@@ -228,6 +229,7 @@ def evaluate(
             suite = _open(
                 lambda texts: encoder.sentences(texts, how.prompt), tasks, data, pairs, advance
             )
+            begin_phase(f"encoding {len(suite.sentences):,} sentences")
             vectors = suite.embed(embedder)
         except MtdlabError:
             raise
@@ -235,6 +237,7 @@ def evaluate(
             # of a library, where a file of the encoder has a value that does not fit the others
             why = f"cannot encode these texts ({one_line(error)})"
             raise MtdlabError(f"encoder {model}: {why}; its files may be damaged") from error
+        begin_phase("scoring")
         scores, spaces = _score(suite, vectors, processing)
         external = open_tasks(external_tasks(tasks or ""), encoder, how.prompt)
         scores += score_external(embedder, external)
@@ -258,7 +261,9 @@ def _open(
     folder = senteval_folder(data)
     everything = KNOWN if folder else (BUILTIN,)
     chosen = published_tasks(tasks) if tasks else everything
-    spaces = sts_benchmark_pairs(folder) if folder and "STSB" in chosen else {}
+    # without the whole table no more is encoded than is scored
+    splits: tuple[Split, ...] = ("train", "dev", "test") if {*STS} <= {*chosen} else ("test",)
+    spaces = sts_benchmark_pairs(folder, splits) if folder and "STSB" in chosen else {}
     if pairs is not None:
         spaces[str(pairs)] = read_table(Path(pairs))
     suite = Suite(chosen, folder, collect, spaces, advance)

@@ -454,12 +454,12 @@ def load_task(name: str, folder: Path) -> Task:
     return (load_pairs(BUILTIN if name == BUILTIN else str(folder), "test"),)
 
 
-def sts_benchmark_pairs(data: Path) -> dict[str, Pairs]:
-    """STS-B's pairs of all splits that are there, under a name that says which; else empty."""
+def sts_benchmark_pairs(data: Path, among: Sequence[Split]) -> dict[str, Pairs]:
+    """STS-B's pairs of the splits that are there, under a name that says which; else empty."""
     folder = data / _FOLDERS["STSB"]
     splits = {
         split: load_pairs(str(folder), split)
-        for split in ("train", "dev", "test")
+        for split in among
         if (folder / f"sts-{split}.csv").is_file()
     }
     if not splits:

@@ -10,10 +10,10 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.errors import MtdlabError, nearest
-from mtdlab.settings import TrainerSettings, settings_of
 
 if TYPE_CHECKING:
     from mtdlab.methods.base import Method
+    from mtdlab.settings import TrainerSettings
 
 GROUP = "mtdlab.methods"
 DEFAULT = "mocose"
@@ -69,6 +69,7 @@ def find_method(name: str) -> "type[Method[Any]]":
 def _check_method(name: str, loaded: Any) -> "type[Method[Any]]":
     # imported here to start fast: torch takes seconds
     from mtdlab.methods.base import Method
+    from mtdlab.settings import TrainerSettings
 
     if not (isinstance(loaded, type) and issubclass(loaded, Method)):
         raise MtdlabError(
@@ -88,7 +89,7 @@ def register(method: "type[Method[Any]]") -> None:
     _imported[name] = _check_method(name, method)
 
 
-def settings_class(name: str) -> type[TrainerSettings]:
+def settings_class(name: str) -> "type[TrainerSettings]":
     """A method's settings class. Raises MtdlabError for an unknown method."""
     if name in SETTINGS:
         settings: type[TrainerSettings] = resolve_name(SETTINGS[name])
@@ -101,6 +102,8 @@ def describe_method(name: str) -> dict[str, Any]:
 
     Reports use this record, so that they do not need the method to be installed.
     """
+    from mtdlab.settings import settings_of
+
     settings = settings_class(name)
     titled: Any = settings if name in SETTINGS else find_method(name)
     return {
@@ -109,7 +112,7 @@ def describe_method(name: str) -> dict[str, Any]:
     }
 
 
-def make_settings(**values: Any) -> TrainerSettings:
+def make_settings(**values: Any) -> "TrainerSettings":
     """Checked settings of the method `method`, by default MoCoSE.
 
     Raises pydantic.ValidationError for invalid values, MtdlabError for an unknown method.

@@ -24,7 +24,7 @@ from mtdlab.settings.roles import SEARCH, SEARCH_NUISANCE
 from mtdlab.store import FinishedTrial
 from mtdlab.store.progress import Progress as StudyProgress
 from mtdlab.store.tables import LookRow
-from mtdlab.terminal import print_text, printable
+from mtdlab.terminal import printable
 
 WIDTH = 100
 """The most columns of a trial's line; longer ones are cut."""
@@ -96,20 +96,6 @@ def describe_look(look: LookRow, looks: int) -> str:
         f"look {look.look} of {looks} at {look.seeds} seeds, {len(look.trials)} runs: "
         f"{look.verdict} ({p_value}, compared with {look.alpha:.2g}); {ends[look.decision]}"
     )
-
-
-class Phases:
-    """Prints each phase once as a line, with the time since the start, when it begins first."""
-
-    def __init__(self) -> None:
-        self._started, self._known = time.monotonic(), set[str]()
-
-    def __call__(self, phase: str) -> None:
-        """A phase begins in this process or in a worker."""
-        if phase not in self._known:
-            self._known.add(phase)
-            seconds = format_seconds(time.monotonic() - self._started)
-            print_text(f"{seconds}: {phase}", file=sys.stderr, flush=True)
 
 
 LEAST_SHARE = 0.02

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
+from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.errors import MtdlabError
@@ -20,9 +21,9 @@ from mtdlab.store.tables import LookRow
 from mtdlab.sweep.cluster import Cluster
 from mtdlab.sweep.engine import Engine, Processes, ThisProcess, Work
 from mtdlab.sweep.open_study import check_same_inputs, has_trials_left, open_study
-from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.supervisor import Supervisor
-from mtdlab.terminal import begin_phase, following_phases, warn
+from mtdlab.terminal import Phases, begin_phase, following_phases, warn
+from mtdlab.training.present import check_study
 from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_artifacts
 from mtdlab.trial.heartbeat import recorded_sweep
 from mtdlab.trial.objective import modules_of, objective_of
@@ -99,12 +100,14 @@ def sweep(
     spec, runs = job.spec, execution.jobs != 0
     place = choose_artifacts(job, artifacts)
     with ExitStack() as opened:
-        opened.enter_context(following_phases(Phases()))
+        opened.enter_context(following_phases(Phases(format_seconds)))
         engine: Engine = ThisProcess()
         inputs: dict[str, Any] | None = None
         if has_trials_left(spec, url, retry_failed=execution.retry_failed):
             for warning in spec.warnings():
                 warn(warning)
+            # before the seconds that importing torch takes
+            check_study(spec)
             begin_phase("importing the packages that train")
             if runs:
                 engine = _engine(spec, execution)

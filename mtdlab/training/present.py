@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from mtdlab.config.paths import INPUTS
+from mtdlab.config import MethodSpec, StudySpec
+from mtdlab.config.paths import INPUTS, resolve_paths
 from mtdlab.corpus.corpus import check_corpus
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders.folders import encoder_path, find_file, why_missing
@@ -42,3 +43,10 @@ def check_present(trials: Iterable[TrainerSettings]) -> None:
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise MtdlabError(f"{len(problems)} inputs are missing or cannot be read:\n{listed}")
+
+
+def check_study(spec: StudySpec) -> None:
+    """Raise MtdlabError as `check_present` of a study; a program of the user has its own inputs."""
+    if isinstance(spec, MethodSpec):
+        trials = spec.trials_by_inputs().values()
+        check_present(resolve_paths(alike[0], spec.places) for alike in trials)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from mtdlab.analysis.data.tasks import STS, WORD_OVERLAP
 from mtdlab.config.paths import Places, resolve_paths
-from mtdlab.errors import MtdlabError, naming_missing_packages
+from mtdlab.errors import MtdlabError, naming_missing
 from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.tasks import BUILTIN, PAIR_SCORES, needed
 from mtdlab.store import Store
@@ -37,7 +37,7 @@ DIMENSIONS = 256
 """Kept by whitening, as by Su et al. (2021); of so few or fewer, all but one."""
 
 
-@naming_missing_packages()
+@naming_missing()
 def add_references(
     url: str, study: str, *, requested: bool = False, goes_on: Callable[[], bool] = lambda: True
 ) -> None:

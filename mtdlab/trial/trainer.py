@@ -24,7 +24,7 @@ from mtdlab.terminal import warn
 from mtdlab.training.export import check_model_folder
 from mtdlab.training.inputs import check_inputs, load_inputs, reads_documents
 from mtdlab.training.loop import start, train
-from mtdlab.training.present import check_present
+from mtdlab.training.present import check_study
 from mtdlab.training.selection import warn_of_missing_sets
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
@@ -52,7 +52,7 @@ class Trainer(Objective):
             locate_augmentation(name, spec.places) for name in spec.possible_values("augmentation")
         )
         by_inputs, digests = spec.trials_by_inputs(), dict[str, Any]()
-        check_present(resolve_paths(trials[0], spec.places) for trials in by_inputs.values())
+        check_study(spec)
         for trials in by_inputs.values():
             settings = trials[0]
             found = check_inputs(

@@ -20,6 +20,7 @@ from mtdlab.evaluation.pairs import (
     PUBLISHED,
     SUBSETS,
     Labelled,
+    Split,
     describe_shortfall,
     load_task,
     sts_benchmark_pairs,
@@ -31,6 +32,7 @@ from mtdlab.settings.tasks import KNOWN, parse_tasks
 from mtdlab.trial.trainer import data_warnings
 from tests.evaluation.conftest import SHARED, embedder_of
 
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 Graded = Sequence[tuple[str, str, str]]
 
 
@@ -262,13 +264,15 @@ def test_names_of_tasks() -> None:
 
 
 def test_the_splits_of_sts_b_that_are_there(tmp_path: Path) -> None:
-    assert sts_benchmark_pairs(tmp_path) == {}
+    assert sts_benchmark_pairs(tmp_path, SPLITS) == {}
     folder = lay_out(tmp_path, "STSB")
-    [(name, pairs)] = sts_benchmark_pairs(tmp_path).items()
+    [(name, pairs)] = sts_benchmark_pairs(tmp_path, SPLITS).items()
     assert (name, len(pairs)) == ("STS-B train + dev + test", 36)
     (folder / "sts-train.csv").unlink()
-    [(name, pairs)] = sts_benchmark_pairs(tmp_path).items()
+    [(name, pairs)] = sts_benchmark_pairs(tmp_path, SPLITS).items()
     assert (name, len(pairs)) == ("STS-B dev + test", 24)
+    [(name, pairs)] = sts_benchmark_pairs(tmp_path, ("test",)).items()
+    assert (name, len(pairs)) == ("STS-B test", 12)
     shutil.rmtree(folder)
 
 
@@ -276,7 +280,7 @@ def test_the_splits_of_sts_b_that_are_there(tmp_path: Path) -> None:
     not (SHARED / "STS/STSBenchmark/sts-train.csv").is_file(), reason=f"no STS-B at {SHARED}"
 )
 def test_published_count_of_positives() -> None:
-    [pairs] = sts_benchmark_pairs(SHARED).values()
+    [pairs] = sts_benchmark_pairs(SHARED, SPLITS).values()
     assert int((pairs.gold > 4).sum()) == 1491
 
 

@@ -23,11 +23,12 @@ from mtdlab.errors import MtdlabError
 from mtdlab.evaluation import senteval_classification
 from mtdlab.evaluation.evaluate import ScoreReport, as_fields, as_text, evaluate
 from mtdlab.evaluation.mteb import write_mteb
-from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.pairs import Pairs, load_task
 from mtdlab.evaluation.processing import Whiten
 from mtdlab.evaluation.senteval_classification import Examples, nested_accuracy, split_accuracy
 from mtdlab.evaluation.suite import Suite, TaskScore
 from mtdlab.settings import Representation
+from mtdlab.terminal import following_phases
 from tests.evaluation.conftest import MINILM, SHARED, embedder_of
 
 SuiteOf = Callable[..., Suite[Sentences]]
@@ -259,6 +260,19 @@ def test_all_of_it(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.Monke
     ]
     assert [path.name for path in found.files] == ["model_meta.json", "STSBenchmark.json"]
     json.dumps(as_fields(found), allow_nan=False)
+
+
+def test_a_single_score_encodes_no_other_pairs_and_says_what_is_done(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    lay_out(tmp_path, "STSB")
+    phases: list[str] = []
+    with following_phases(phases.append):
+        found = run(tiny_encoder, data=tmp_path, tasks="STSB")
+    assert [(space.name, space.positives) for space in found.spaces] == [("STS-B test", 2)]
+    test = load_task("STSB", tmp_path / "STS" / "STSBenchmark")[0]
+    count = len({*test.first, *test.second})
+    assert phases == [f"loading encoder {tiny_encoder}", f"encoding {count} sentences", "scoring"]
 
 
 def test_mistakes(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from mtdlab.store import FinishedTrial
 from mtdlab.store.progress import Progress
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep import progress
-from mtdlab.sweep.progress import WIDTH, Display, Phases, SweepTally, describe, line
+from mtdlab.sweep.progress import WIDTH, Display, SweepTally, describe, line
 
 KNOWN = known_settings(("mocose",))
 PARAMETERS = {
@@ -109,18 +109,3 @@ def test_elsewhere_a_finished_trial_is_one_line(shown: Callable[[bool], io.Strin
     assert first == "128 trials, 12 done"
     assert second.startswith("[13/128] trial 1127 seed 12 ")
     assert len(second) <= 100
-
-
-def test_each_phase_is_one_line_with_its_time(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Several workers begin the same phases."""
-    now = 10.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-    phases = Phases()
-    phases("loading encoder builtin")
-    now += 75
-    phases("loading encoder builtin")
-    phases("scoring the untrained encoder")
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == ["0 s: loading encoder builtin", "75 s: scoring the untrained encoder"]
