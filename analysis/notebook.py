@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from mtdlab.analysis.data.block_tables import BlockScores
     from mtdlab.analysis.inference.level_means import LevelMeans
     from mtdlab.analysis.inference.verdict import Judgement
 
@@ -111,14 +112,19 @@ def read_run_table(
         return Study.of(build_study(read_cells(source), source, reading, name))
 
 
-def open_table(path: Path, reading: Reading, name: str = "") -> "Study | LevelMeans":
+def open_table(path: Path, reading: Reading, name: str = "") -> "Study | LevelMeans | BlockScores":
     """The runs of a file, or level means if it has columns mtd, mean, low, high and no score.
 
-    `name` is that of a study. Errors as for `read_run_table`.
+    With `reading.block` scores by block and model. `name` is that of a study. Errors as for
+    `read_run_table`.
     """
+    from mtdlab.analysis.data.block_tables import read_block_table
     from mtdlab.analysis.inference.level_means import is_level_means, read_level_means
 
     with naming(path):
-        if is_level_means(cells := read_cells(path)):
+        cells = read_cells(path)
+        if reading.block:
+            return read_block_table(cells, path, reading)
+        if is_level_means(cells):
             return read_level_means(cells, path, reading.scale)
         return Study.of(build_study(cells, path, reading, name))

@@ -71,7 +71,7 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".json")
 class Reading:
     """How a table is read, where its names and values do not tell: see `read_run_table`.
 
-    Empty or None: found by names and values.
+    Empty or None: found by names and values; a table without a column `block` is one of runs.
     """
 
     score: str = ""
@@ -81,3 +81,4 @@ class Reading:
     direction: Direction | None = None
     margin: float | None = None
     beyond_run: BeyondRun = BEYOND_RUN
+    block: str = ""

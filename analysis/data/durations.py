@@ -3,7 +3,12 @@
 
 def format_count(amount: int, noun: str) -> str:
     """An amount with its noun in the right number: 1 trial, 2 trials."""
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+    return f"{amount:,} {noun if amount == 1 else write_plural(noun)}"
+
+
+def write_plural(noun: str) -> str:
+    """The plural of a noun: trials, families."""
+    return f"{noun[:-1]}ies" if noun[-1:] == "y" and noun[-2:-1] not in "aeiou" else f"{noun}s"
 
 
 def format_seconds(seconds: float) -> str:

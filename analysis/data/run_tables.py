@@ -108,7 +108,7 @@ def read_trials(
     scale: Scale = "percent"
     if "score" in named:
         with obstacles.gather():
-            scale = _find_scale(table, reading, metric, scores)
+            scale = find_scale(table.metric, reading, metric, scores)
     obstacles.refuse()
     columns["score"] = scores
     bounds = {"fraction": _FRACTION, "percent": _SCORE}.get(scale, FINITE)
@@ -126,19 +126,19 @@ def read_trials(
     return _complete(pd.DataFrame(columns, index=cells.index), table), scale
 
 
-def _find_scale(table: RunTable, reading: Reading, metric: str, scores: pd.Series) -> Scale:
-    """How scores are read; TableError where a unit of their own has no margin."""
+def find_scale(score: str, reading: Reading, metric: str, scores: pd.Series) -> Scale:
+    """How scores are read, compared as `metric`; TableError where their own unit has no margin."""
     if reading.margin is not None and not 0 <= reading.margin < np.inf:
         raise TableError(f"margin is {reading.margin}; it must be a number of at least 0")
     scale = choose_scale(metric, scores, reading.scale)
     missing = []
-    if reading.direction is None and not is_loss(table.metric):
+    if reading.direction is None and not is_loss(score):
         missing.append("--direction minimize or --direction maximize")
     if reading.margin is None:
         missing.append("--margin NUMBER, the difference that counts as none in this unit")
     if scale == "own" and missing:
         raise TableError(
-            f"{table.metric!r} has a unit of its own: state {', and '.join(missing)}; a "
+            f"{score!r} has a unit of its own: state {', and '.join(missing)}; a "
             "correlation or a share is read with --scale fraction or --scale percent"
         )
     return scale
@@ -246,7 +246,7 @@ def build_study(
     obstacles, metric = Obstacles(), ""
     table = find_columns(cells, reading, obstacles)
     with obstacles.gather():
-        metric = _find_metric(table, reading)
+        metric = find_metric(table.named.get("score", ""), table.metric, reading)
     trials, scale = read_trials(table, reading, metric or table.metric, obstacles)
     rule = describe_scale(scale, is_stated=reading.scale is not None)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
@@ -268,7 +268,7 @@ def build_study(
         table=_describe(table, source, metric, rule, trials, names),
         environment=pd.DataFrame({"number": trials["number"], **environment}),
         settings={name: RecordedSetting(name, *NOTATION.get(name, ())) for name in names},
-        invocation=_invocation(path, reading) if path else NO_INVOCATION,
+        invocation=describe_reading(path, reading) if path else NO_INVOCATION,
         beyond_run=reading.beyond_run,
         stated_margin=MARGIN if reading.margin is None else reading.margin,
         description=f"Runs read from {path.name if path else 'a DataFrame'}, not made by "
@@ -290,19 +290,21 @@ def check_evaluators(runs: pd.DataFrame) -> None:
         )
 
 
-def _find_metric(table: RunTable, reading: Reading) -> str:
-    """The score as it is compared; TableError for a loss of which no direction is stated."""
-    if reading.direction is None and "score" in table.named and is_loss(table.metric):
+def find_metric(column: str, score: str, reading: Reading) -> str:
+    """The score as it is compared; TableError for a column with a loss without a direction."""
+    if reading.direction is None and column and is_loss(score):
         raise TableError(
-            f"column {table.named['score']!r}: lower is better of a score with this name; state "
+            f"column {column!r}: lower is better of a score with this name; state "
             "--direction minimize, or --direction maximize if higher is better here"
         )
-    return negated(table.metric) if reading.direction == "minimize" else table.metric
+    return negated(score) if reading.direction == "minimize" else score
 
 
-def _invocation(path: Path, reading: Reading) -> Invocation:
+def describe_reading(path: Path, reading: Reading) -> Invocation:
+    """The command that reports a table that is read so."""
     options = {
         "table": (str(path),),
+        "block": (reading.block,) if reading.block else (),
         "score": (reading.score,) if reading.score else (),
         "column": tuple("=".join(pair) for pair in reading.columns.items()),
         "setting": tuple(reading.settings),

@@ -66,12 +66,18 @@ def _name_places(ax: Axes, places: pd.Series, names: Sequence[str], label: str) 
 
 
 def draw_rows(
-    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
+    table: pd.DataFrame,
+    ax: Axes,
+    *,
+    names: Sequence[str],
+    label: str,
+    name: str,
+    drawn: str = "mean over seeds",
 ) -> None:
-    """The mean and interval of each row of text; `table` has mean, low, high."""
+    """The mean and interval of each row of text; `table` has mean, low, high of what is `drawn`."""
     rows = np.arange(len(table))
     ax.hlines(rows, table["low"], table["high"], color=style.ACCENT, linewidth=2, label=style.BAND)
-    ax.plot(table["mean"], rows, "o", color=style.ACCENT, label="mean over seeds")
+    ax.plot(table["mean"], rows, "o", color=style.ACCENT, label=drawn)
     add_spots(ax, table["mean"], rows, table)
     _name_rows(ax, names, label, name)
     style.add_legend(ax)

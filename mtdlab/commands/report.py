@@ -23,6 +23,7 @@ from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
+    from mtdlab.analysis.data.block_tables import BlockScores
     from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.inference.level_means import LevelMeans
     from mtdlab.analysis.report import MultiStudyReport, Report
@@ -62,6 +63,14 @@ def report(
     published: Annotated[
         str | None, typer.Option(metavar="NAME", help="Published means: figure2.")
     ] = None,
+    block: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="With --table: rank models over the values of this column, such as task: a row "
+            "for each task and model, or a row a task and a column a model.",
+        ),
+    ] = "",
     score: opt.Score = "",
     column: opt.Column = None,
     setting: Annotated[
@@ -130,7 +139,7 @@ def report(
 
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
     columns, settings = parse_columns(column or []), tuple(setting or [])
-    reading = Reading(score, columns, settings, scale, direction, margin, beyond_run)
+    reading = Reading(score, columns, settings, scale, direction, margin, beyond_run, block)
     source = PageSource(studies, storage, table, reading, from_ or [], published, references)
     source.check()
     if (watch or references) and not studies:
@@ -204,11 +213,13 @@ class PageSource:
             )
         if self.table is None and self.reading != Reading():
             raise MtdlabError(
-                "--score, --column, --setting, --scale, --direction and --beyond-run describe a "
-                "table; use them with --table"
+                "--block, --score, --column, --setting, --scale, --direction and --beyond-run "
+                "describe a table; use them with --table"
             )
 
-    def read(self, name: str | None) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
+    def read(
+        self, name: str | None
+    ) -> "tuple[list[StudyFrames] | LevelMeans | BlockScores, str | None]":
         """The data, runs of a table as a study called `name`; and when stored ones were made."""
         from mtdlab.analysis.data.cells import TableError
         from mtdlab.analysis.data.frames import StudyFrames
@@ -244,7 +255,9 @@ def _write(
     source: PageSource, out: Path, name: str | None, *, transfer: bool, as_json: bool
 ) -> Path:
     """Write the page of what a command names, and print its summary; the page."""
+    from mtdlab.analysis.data.block_tables import BlockScores
     from mtdlab.analysis.report import write_level_means
+    from mtdlab.analysis.report.ranking import write_ranking
 
     data, generated = source.read(name)
     if isinstance(data, list):
@@ -253,7 +266,10 @@ def _write(
     else:
         check_name(name)
         folder = out / (name or source.published or data.name)
-        written = write_level_means(data, folder, generated=now(), version=__version__)
+        if isinstance(data, BlockScores):
+            written = write_ranking(data, folder, generated=now(), version=__version__)
+        else:
+            written = write_level_means(data, folder, generated=now(), version=__version__)
         page, fields, lines = written.page, _page_fields(written), [*written.summary]
     if as_json:
         print_json(fields)

@@ -143,9 +143,29 @@ def test_a_table_of_means_takes_the_same_way(run: Command, tmp_path: Path) -> No
     assert "Level means read from means.csv." in (tmp_path / written["page"]).read_text()
 
 
+@pytest.mark.usefixtures("few_simulated_tables")
+def test_models_are_ranked_over_tasks(run: Command, tmp_path: Path) -> None:
+    rows = [
+        f"task{at},{60 + at % 7},{64 + at % 7 + 0.2 * (at % 3)},{64 + at % 7}" for at in range(9)
+    ]
+    (tmp_path / "scores.csv").write_text("\n".join(["task,low,<b>,high", *rows, "x,,1,2"]))
+    written = json.loads(run("report --table scores.csv --block task --json")[0])
+    assert [model["model"] for model in written["models"]] == ["<b>", "high", "low"]
+    assert [model["may_be_best"] for model in written["models"]] == [True, False, False]
+    assert written["left_out"] == {"x": ["low"]}
+    assert written["sentence"].startswith("<b> is best over tasks like these 9. <b> less high")
+    page = (tmp_path / written["page"]).read_text()
+    assert "<h1>&lt;b&gt; is best over tasks like these 9</h1>" in page
+    assert "Left out for lack of a score of each model: 1 task, x (no low)." in page
+    assert "mtdlab report --table scores.csv --block task" in page
+    assert {Path(path).name for path in written["tables"]} == {"ranking.csv", "scores.csv"}
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
+        ("report --study a --block task", "and --beyond-run describe a table; use them with"),
+        ("report --table runs.csv --block task", "runs.csv: no column task; it has score, seed"),
         ("report", "the name of a STUDY, --table, --from and --published; given: none of them"),
         ("report a --study b --table runs.csv", "given: STUDY and --table"),
         ("report --table runs.csv --watch", "--watch reads a database again; use it with"),

@@ -21,6 +21,7 @@ NAMES = (
     "questions",
     "claims",
     "best",
+    "blocks",
     "baseline",
     "choice",
     "items",
