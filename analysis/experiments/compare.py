@@ -20,7 +20,7 @@ from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from mtdlab.analysis.inference.intervals import Estimate, estimate, summarise
+from mtdlab.analysis.inference.intervals import Estimate, summarise
 from mtdlab.analysis.inference.pairing import cell_covariance, complete_block, summarise_scores
 from mtdlab.analysis.inference.shapes import compare_columns
 from mtdlab.analysis.measures import Floats
@@ -116,12 +116,6 @@ def join_published(table: pd.DataFrame, runs: pd.DataFrame, experiment: Experime
     return table.loc[order].reset_index(drop=True)
 
 
-_LEAST_SHARED = 5
-"""The fewest rows from which a slope on the published scores is estimated."""
-PUBLISHED_ERROR = 0.5
-"""Standard error in points of a published score, which is of one run or the mean of few."""
-
-
 @dataclass(frozen=True)
 class Comparison:
     """The comparison of a study with one experiment.
@@ -138,13 +132,10 @@ class Comparison:
         differs: conditions of the published runs that these runs do not meet, with the values here.
         paired: mean score of each seed (index) at each row of the table (columns), as a complete
             block; empty unless balanced.
-        items: evaluation items whose sampling the differences and the slope cover; 0: they hold for
-            these items.
+        items: evaluation items whose sampling the differences cover; 0: they hold for these items.
         spread: the best of these rows less the worst, in points.
         paper_gap: the best row less the row that is best in the paper, of those with a published
             value. Both are None without two seeds.
-        slope: of these scores on the published ones (`estimate_slope`); None as for paper_gap, and
-            with fewer than five such rows.
     """
 
     experiment: Experiment
@@ -159,7 +150,6 @@ class Comparison:
     items: int
     spread: Estimate | None
     paper_gap: Estimate | None
-    slope: Estimate | None
 
 
 def find_top(values: pd.Series) -> int:
@@ -176,36 +166,6 @@ def _subtract(
     high, low = scores.columns.get_indexer(pd.Index([above, below])).tolist()
     differences = compare_columns(scores.to_numpy(dtype=np.float64), low, 1 - LEVEL, items)
     return Estimate(*differences[high].tolist())
-
-
-def estimate_slope(scores: Floats, published: Floats, items: Floats | None = None) -> Estimate:
-    """Slope of scores (S, R) on published ones (R,), averaged over seeds.
-
-    Errors in the published scores, of standard deviation `PUBLISHED_ERROR`, make the slope of least
-    squares too small; it is divided by the share of their scatter that is not error, at least 0.2
-    (Fuller 1987, section 1.2). The t interval counts seeds, these errors and the evaluation items.
-    `items` is the covariance of the rows' effects due to the items, (R, R) in points squared; None:
-    not counted.
-    """
-    centred = published - published.mean()
-    squares, rows = float(centred @ centred), len(centred)
-    error = PUBLISHED_ERROR**2
-    kept = max(1 - (rows - 1) * error / squares, 0.2)
-    weights = centred / squares / kept
-    slopes = scores @ weights
-    of_published = float(slopes.mean()) ** 2 * error / squares * (2 - kept) / kept**2
-    of_items = 0.0 if items is None else float(weights @ items @ weights)
-    return estimate(slopes, of_items=of_published + of_items)
-
-
-def _slope(scores: pd.DataFrame, items: Floats | None, published: pd.Series) -> Estimate | None:
-    """The slope (`estimate_slope`) over the published rows; None with too few rows or seeds."""
-    values = published.to_numpy(dtype=np.float64)
-    if len(values) < _LEAST_SHARED or len(scores) < 2 or not np.ptp(values):
-        return None
-    at = scores.columns.get_indexer(published.index)
-    known = None if items is None else items[np.ix_(at, at)]
-    return estimate_slope(scores.to_numpy(dtype=np.float64)[:, at], values, known)
 
 
 def compare(
@@ -237,13 +197,12 @@ def compare(
     paired = complete_block(scores) if balanced else scores.iloc[:0, :0]
     covariance, counted = cell_covariance(placed, paired, "row", items)
     means, published = paired.mean(), table["published"][paired.columns].dropna()
-    spread = paper_gap = slope = None
+    spread = paper_gap = None
     if len(means) > 1:
         spread = _subtract(paired, covariance, find_top(means), find_top(-means))
     if len(published) > 1:
         here = find_top(means[published.index])
         paper_gap = _subtract(paired, covariance, here, find_top(published))
-        slope = _slope(paired, covariance, published)
     if experiment.measured and curves is not None and len(curves):
         name = experiment.measured
         measured = runs["number"].map(curves.groupby("number")[name].mean())
@@ -263,7 +222,6 @@ def compare(
         items=counted,
         spread=spread,
         paper_gap=paper_gap,
-        slope=slope,
     )
 
 

@@ -6,8 +6,7 @@ significantly. Ordered columns are levels of MTD, as on the first screen; those 
 methods, configurations and rows of the paper's experiments. Studies with evaluation items are
 judged with and without their sampling error: the true difference is that of all items.
 
-The slope of an experiment's rows on published scores, which have errors themselves, is measured
-too. Letters: B simulated studies, S seeds, L levels or rows.
+Letters: B simulated studies, S seeds, L levels or rows.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,6 @@ from errors import ERRORS
 from joblib import Parallel, delayed
 from scipy import stats
 
-from mtdlab.analysis.experiments.compare import PUBLISHED_ERROR, estimate_slope
 from mtdlab.analysis.inference.blocks import Blocks, Fit
 from mtdlab.analysis.inference.shapes import ShapeTests, design_tests, shape_tests
 from mtdlab.analysis.measures import Floats
@@ -155,28 +153,6 @@ def measure(
     }
 
 
-def measure_slope(
-    slope: float, seeds: int, levels: int, items: float, datasets: int, seed: int
-) -> dict[str, float | str]:
-    """One cell of slopes on published scores, which lie 3 points apart on average."""
-    rng = np.random.default_rng([seed, seeds, levels, int(10 * items)])
-    covariance = items**2 * (np.eye(levels) - 1 / levels) if items else None
-    covered = {"both": 0, "both_seeds_only": 0, "significant": 0, "significant_seeds_only": 0}
-    for _ in range(datasets):
-        there = 3 * rng.standard_normal(levels)
-        scores = slope * there + items * rng.standard_normal(levels)
-        scores = scores + rng.standard_normal((seeds, levels))
-        published = there + PUBLISHED_ERROR * rng.standard_normal(levels)
-        for name, known in (("", covariance), ("_seeds_only", None)):
-            found = estimate_slope(scores, published, known)
-            covered[f"both{name}"] += found.low <= slope <= found.high
-            covered[f"significant{name}"] += not found.low <= 0 <= found.high
-    shares = {name: count / datasets for name, count in covered.items()}
-    named: dict[str, float | str] = {"columns": "slope on published", "truth": f"slope {slope:g}"}
-    design = {"errors": "independent", "items": items, "seeds": seeds, "levels": levels}
-    return {**named, **design, **shares, "null": slope == 0, "n": datasets}
-
-
 def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     """Every cell, with 99 % bounds (Bonferroni over cells): the upper one of coverage, the lower
     one of false differences."""
@@ -186,10 +162,6 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
         for ordered, cases in ((True, ORDERED), (False, ROWS))
         for levels, seeds in designs
         for case in cases
-    ]
-    cells += [
-        delayed(measure_slope)(slope, seeds, levels, items, datasets, seed)
-        for slope, seeds, levels, items in product((0.0, 1.0), SEEDS, (5, 9), (0.0, 1.0))
     ]
     table = pd.DataFrame(Parallel(n_jobs=-1)(cells))
     level = 1 - 2 * 0.01 / len(table)

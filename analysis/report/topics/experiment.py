@@ -1,6 +1,5 @@
 """Topics: the published experiments that a study varied, one for each entry of the catalogue."""
 
-import math
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -14,12 +13,10 @@ from mtdlab.analysis.data.runs import choose_evenly
 from mtdlab.analysis.data.settings import format_setting
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from mtdlab.analysis.experiments.compare import (
-    PUBLISHED_ERROR,
     Comparison,
     compute_experiment_tasks,
     find_top,
 )
-from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.pairing import compute_deviations
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval, describe_items
@@ -128,8 +125,7 @@ def describe_paper(comparison: Comparison) -> str:
     if differs:
         fixed = comparison.experiment.fixed
         elsewhere = f"The paper's trials had {fixed}, these have {', '.join(differs)}."
-    slope = _describe_slope(comparison.slope)
-    return " ".join(filter(None, (untested, text, slope, elsewhere)))
+    return " ".join(filter(None, (untested, text, elsewhere)))
 
 
 def _describe_untested(comparison: Comparison) -> str:
@@ -140,21 +136,6 @@ def _describe_untested(comparison: Comparison) -> str:
         return ""
     named = clean(comparison.experiment.label(*best[list(comparison.experiment.by)]))
     return f"The paper's best value of {_axis(comparison)}, {named}, was not tested here."
-
-
-def _describe_slope(slope: Estimate | None) -> str:
-    if slope is None or not math.isfinite(slope.low):
-        return ""
-    text = "Whether the rows rank as in the paper is not settled"
-    if slope.low > 0:
-        text = "Rows higher in the paper are higher here"
-    elif slope.high < 0:
-        text = "The direction is opposite: rows higher in the paper are lower here"
-    return (
-        f"{text} ({slope.mean:+.2f} points here per point there, "
-        f"{describe_interval(slope, LEVEL)}, published scores taken to have a standard error of "
-        f"{PUBLISHED_ERROR:g} points)."
-    )
 
 
 def _describe_others(comparison: Comparison) -> str:

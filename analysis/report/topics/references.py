@@ -17,7 +17,7 @@ _HOW = (
     "are fitted to the sentences of these pairs, without their scores. Word overlap is the share "
     "of the different words of a pair that both sentences have. The trials are read as the study "
     "says, without a map. None of these scores has an interval. A reading for which a tenth of the "
-    "study's time was too short is scored by mtdlab report STUDY --references."
+    "study's time was too short is scored by mtdlab report --study STUDY --references."
 )
 
 

@@ -19,10 +19,8 @@ from mtdlab.analysis.experiments.compare import (
     Comparison,
     compare,
     compute_experiment_tasks,
-    estimate_slope,
     needs_curves,
 )
-from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.shapes import compare_columns
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics.experiment import describe_comparison, describe_paper, warn_mixed
@@ -271,7 +269,7 @@ def test_a_study_that_runs_shows_what_is_there_and_compares_nothing() -> None:
     points = [{"ema_decay": 0.5, "learning_rate": 1}, {"ema_decay": 0.85, "learning_rate": 2}]
     comparison = found("ema_decay", make_runs(points, [[1.0, 2.0], [5.0, 6.0]]))
     assert comparison.table["mean"].tolist() == pytest.approx([1.5, 5.5])
-    assert (comparison.balanced, comparison.spread, comparison.slope) == (False, None, None)
+    assert (comparison.balanced, comparison.spread) == (False, None)
     assert "best" not in " ".join(describe_comparison(comparison))
     assert "No seed ran any" in next(warn_mixed(comparison))
 
@@ -333,9 +331,6 @@ def test_runs_that_differ_from_the_published_are_compared_and_the_difference_is_
     assert said.endswith(
         "The paper's trials had queue_size 512, batch_size 64, these have queue_size (64, 128)."
     )
-    five = grid(ema_decay=[0.5, 0.8, 0.85, 0.9, 0.95])
-    assert found("ema_decay", make_runs(five, [*rows, [1.0, 2.1], [2.0, 3.0]])).slope is not None
-    assert found("ema_decay", make_runs(five[:4], [*rows, [1.0, 2.1]])).slope is None
 
 
 def test_values_are_worded_as_they_are_set() -> None:
@@ -357,7 +352,6 @@ def test_values_are_worded_as_they_are_set() -> None:
             [9.0, 2.0, 4.0, 3.0, 3.0],
             "0.85 is the best of them in the paper, 0.5 in this study; here 0.5 is higher by",
         ),
-        ([4.0, 5.0, 1.0, 2.0, 2.0], "Whether the rows rank as in the paper is not settled"),
     ],
 )
 def test_where_the_paper_differs_is_said(scores: list[float], says: str) -> None:
@@ -381,29 +375,14 @@ def test_it_is_said_that_the_best_value_of_the_paper_was_not_tested() -> None:
     assert "was not tested" not in describe_paper(found("ema_decay", with_best))
 
 
-@pytest.mark.parametrize(
-    ("slope", "says"),
-    [
-        (Estimate(2.0, 1.0, 3.0), "Rows higher in the paper are higher here (+2.00 points"),
-        (Estimate(-2.0, -3.0, -1.0), "The direction is opposite"),
-    ],
-)
-def test_a_slope_on_the_published_scores_is_said(slope: Estimate, says: str) -> None:
-    five = grid(ema_decay=[0.5, 0.8, 0.85, 0.9, 0.95])
-    rows = [[1.0, 2.0], [3.0, 4.1], [2.0, 3.1], [1.0, 2.1], [2.0, 3.0]]
-    comparison = found("ema_decay", make_runs(five, rows))
-    assert says in describe_paper(replace(comparison, slope=slope))
-
-
 def test_a_difference_within_chance_is_not_claimed() -> None:
     rows = [[3.0, 5.0, 1.0], [2.0, 1.0, 6.0], [4.0, 2.0, 1.5]]
     comparison = found("ema_decay", make_runs(grid(ema_decay=[0.5, 0.8, 0.85]), rows))
     spread, paper = describe_comparison(comparison)[:2]
     assert "not significant: paired difference" in spread
     assert "the difference between the two is not significant here" in paper
-    assert "points here per point there" not in paper  # of three rows
     one = found("ema_decay", make_runs(grid(ema_decay=[0.5, 0.85]), [[1.0], [2.0]]))
-    assert (one.spread, one.paper_gap, one.slope) == (None, None, None)
+    assert (one.spread, one.paper_gap) == (None, None)
     assert "not tested, which takes two seeds at both" in describe_comparison(one)[0]
 
 
@@ -528,21 +507,6 @@ def test_without_a_symmetric_structure_there_are_no_rows() -> None:
     assert compute_collapse(study).empty
 
 
-def test_a_slope_on_published_scores_counts_their_errors() -> None:
-    """Slope 1 on true scores; the published ones have errors of 0.5 points."""
-    rng = np.random.default_rng(0)
-    covered, slopes = 0, []
-    for _ in range(400):
-        true = rng.normal(scale=1.5, size=7)
-        scores = true + rng.normal(size=(8, 7))
-        slope = estimate_slope(scores, true + 0.5 * rng.normal(size=7))
-        covered += slope.low < 1 < slope.high
-        slopes.append(slope.mean)
-    # fewer than 361 of 400 has a probability below 0.0005 at a coverage of 0.95
-    assert covered >= 361
-    assert np.median(slopes) == pytest.approx(1, abs=0.08)
-
-
 def test_differences_and_means_of_an_experiment_cover_evaluation_items() -> None:
     """Rows differ by items alone: 2 points here, which other items would give at random."""
     rng = np.random.default_rng(2)
@@ -562,9 +526,5 @@ def test_differences_and_means_of_an_experiment_cover_evaluation_items() -> None
     assert "Intervals cover seeds and 100 evaluation items." in describe_comparison(like)[0]
     # 15 / sqrt(100) = 1.5 points, times 1.96 at least
     assert (like.table["high"] - like.table["mean"]).min() > 2
-    assert these.slope is not None
-    assert like.slope is not None
-    widths = [slope.high - slope.low for slope in (these.slope, like.slope)]
-    assert widths[0] < widths[1]
     incomplete = items.of(range(1, len(values)))
     assert found("ema_decay", trials, items=incomplete).items == 0
