@@ -358,11 +358,16 @@ class BestQuestion(Question):
 QUESTION = BestQuestion
 
 
+def list_settings(table: pd.DataFrame) -> list[str]:
+    """The columns of a comparison that are settings."""
+    return [str(name) for name in table if name not in (*COLUMNS, "mtd", NAME)]
+
+
 def name_table(
     results: StudyResults, table: pd.DataFrame, *, most: int = _MOST_LETTERS
 ) -> tuple[str, ...]:
     """The rows of a comparison by the settings that differ, the nuisance settings last."""
-    names = [str(name) for name in table if name not in (*COLUMNS, "mtd", NAME)]
+    names = list_settings(table)
     shown = table
     if METHOD in table:
         shown = table.assign(method=[results.name_method(name) for name in table[METHOD]])

@@ -122,6 +122,8 @@ def _describe_order(agreement: Agreement) -> str:
     if not math.isfinite(agreement.order.mean):
         return f"{format_count(agreement.levels, 'common level')}, too few for an order."
     tau, decided = agreement.order, agreement.alike + agreement.opposite
+    if (tau.low, tau.high) == (-1, 1):
+        return f"whether the order of {agreement.levels} common levels agrees cannot be judged."
     pairs = f"none of {agreement.pairs} pairs differs significantly in both studies"
     if decided:
         pairs = (

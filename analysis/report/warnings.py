@@ -177,7 +177,10 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
         )
     varied = [name for name in PARTS if runs[name].nunique() > 1]
     if len(varied) == 1 and levels > 1:
-        yield (f"Only {varied[0]} varies: its effect and that of MTD cannot be told apart.")
+        yield (
+            f"Of what makes up MTD only {varied[0]} varies: its effect and that of MTD cannot be "
+            "told apart."
+        )
     if len(context.curve_trials) < len(context.trials) and levels > 1:
         method = context.name_method(runs["method"].dropna().iloc[0])
         yield (

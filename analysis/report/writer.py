@@ -242,7 +242,8 @@ def write_report(
     answer, baseline = context.answer, compare_baseline(context)
     # the box above has the answer
     said = context.answer.sentence
-    summary = tuple(text for text in summarise_study(context) if text != said)
+    rest = [text.removeprefix(said).strip() for text in summarise_study(context)]
+    summary = tuple(filter(None, rest))
     page = Page(
         name=clean(study.name),
         generated=generated,

@@ -91,6 +91,11 @@ def name_rows(
     ]
 
 
+def name_values(table: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """The rows of a table by the values of the settings alone: 0.95, 0-1024, target."""
+    return [", ".join(cells.values()) for cells in _format_known(table[names].astype("object"))]
+
+
 def _format_known(values: pd.DataFrame) -> list[dict[str, str]]:
     """The settings of each row by name as text, without what its method lacks."""
     rows = []

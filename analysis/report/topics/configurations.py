@@ -12,7 +12,7 @@ from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_settings
 from mtdlab.analysis.inference.intervals import Estimate, summarise
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.questions.best import NAME, BestQuestion, name_table
+from mtdlab.analysis.questions.best import NAME, BestQuestion, list_settings, name_table
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval
 from mtdlab.analysis.report.cells import LEVEL, describe_covered, format_count, make_table
 from mtdlab.analysis.report.topics.base import (
@@ -29,15 +29,17 @@ from mtdlab.analysis.statistics.configurations import (
     MOST_RUNS,
     compute_importances,
     independent_settings,
+    name_values,
 )
 
 _MOST_DRAWN = 12
 _MOST_IN_FIGURE, _SHORT = 40, "short name of the row"
+_MOST_SETTINGS = 80
 
 
 def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: str) -> Drawing:
     """Means with their intervals, the highest first."""
-    drawn, rows = _choose(context, table)
+    drawn, rows, label = _choose(context, table)
     score = context.score_label
     caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(table)}."
     if len(table) > _MOST_DRAWN:
@@ -48,7 +50,7 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: 
         caption += " Dotted lines are scores without training."
 
     def panel(ax: Axes) -> None:
-        figures.draw_rows(drawn, ax, names=rows, label="", name=score)
+        figures.draw_rows(drawn, ax, names=rows, label=label, name=score)
         figures.draw_references(lines, ax, across=True)
         figures.add_legend(ax)
 
@@ -58,7 +60,7 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: 
 
 def draw_costs(context: StudyContext, table: pd.DataFrame) -> Drawing | None:
     """The mean score against the seconds of a trial; None without durations of two rows."""
-    drawn, rows = _choose(context, table)
+    drawn, rows, _ = _choose(context, table)
     if drawn["seconds"].notna().sum() < 2:
         return None
     score = context.score_label
@@ -119,10 +121,18 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     )
 
 
-def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The best rows with what their points state and the trial they lead to; their short names."""
+def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str], str]:
+    """The best rows with what their points state and the trial they lead to; their short names.
+
+    Last, the settings whose values alone are the names, where names with them are too long.
+    """
     order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
-    table = table.assign(**{_SHORT: name_table(context, table, most=_MOST_IN_FIGURE)}).iloc[order]
+    settings, label = list_settings(table), ""
+    short: Sequence[str] = name_table(context, table, most=_MOST_IN_FIGURE)
+    if any(map(_is_cut, short)) and "method" not in settings:
+        short, label = name_values(table, settings), clean(", ".join(settings), most=_MOST_SETTINGS)
+        short = [clean(text, most=_MOST_IN_FIGURE) for text in short]
+    table = table.assign(**{_SHORT: short}).iloc[order]
     name = f"baseline, {clean(name_baseline(context.study), most=_MOST_IN_FIGURE)}"
     drawn = add_baseline(table, context.against_baseline, **{_SHORT: name, NAME: name})
     texts = []
@@ -134,7 +144,11 @@ def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, l
             f"{row[NAME]}: mean of {format_count(row['seeds'], 'seed')} "
             f"{context.write.score(mean.mean)}{interval and f' ({interval})'}{cost}"
         )
-    return drawn.assign(text=texts, trial=drawn["number"]), drawn[_SHORT].tolist()
+    return drawn.assign(text=texts, trial=drawn["number"]), drawn[_SHORT].tolist(), label
+
+
+def _is_cut(name: str) -> bool:
+    return name.endswith("…")
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:

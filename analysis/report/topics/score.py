@@ -18,7 +18,7 @@ from mtdlab.analysis.inference.best import varies_method, with_methods
 from mtdlab.analysis.inference.pairing import merge_levels
 from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
 from mtdlab.analysis.questions.shape import ShapeQuestion
-from mtdlab.analysis.questions.wording import PERCENT
+from mtdlab.analysis.questions.wording import PERCENT, over_all_looks
 from mtdlab.analysis.report.cells import (
     LEVEL,
     describe_covered,
@@ -103,8 +103,10 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
     if DIFFERENCE[0] in shown:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
-    labels = {DIFFERENCE[1]: f"{interval} CI"}
+    labels = {DIFFERENCE[1]: f"{interval} CI{over_all_looks(context.verdict.over_looks)}"}
     caption += f".{beyond}"
+    if context.verdict.is_within:
+        caption += " That levels are within the margin rests on equivalence tests, not on these."
     # the table has them as they were read
     decimals = context.write.unsigned
     return make_table(shown, caption=caption, csv="mtd_curve", labels=labels, write=decimals)

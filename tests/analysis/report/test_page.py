@@ -141,7 +141,8 @@ def test_at_most_three_caveats_stand_on_the_first_screen_and_all_below(
     page = open_page(crowded, 1440, 900)
     caveats = page.locator(".caveats li").all_inner_texts()
     assert caveats == [
-        "Only ema_decay varies: its effect and that of MTD cannot be told apart.",
+        "Of what makes up MTD only ema_decay varies: its effect and that of MTD cannot be told "
+        "apart.",
         "Checkpoints were chosen on the TEST pairs, so the scores are too high.",
         "The training text and the evaluation pairs are synthetic (the built-in data set).",
     ]

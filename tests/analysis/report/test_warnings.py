@@ -21,7 +21,7 @@ from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
-ALONE = "Only {} varies: its effect and that of MTD cannot be told apart."
+ALONE = "Of what makes up MTD only {} varies: its effect and that of MTD cannot be told apart."
 GROUPS, PRUNED, EXCLUDED = make_trials(seeds=range(8)), make_trials(), make_trials()
 GROUPS.loc[(GROUPS["mtd"] == GROUPS["mtd"].max()) & GROUPS["seed"].isin([1, 4]), "score"] -= 10
 PRUNED.loc[[3, 9], "state"] = "PRUNED"
