@@ -157,6 +157,8 @@ def _read_study(main: Path) -> tuple[StudyFrames, str]:
     for name, digest in about["files"].items():
         beside = main.parent / name
         if name == ITEMS:
+            if not beside.exists():
+                raise _missing(beside, main)
             frames["load_items"] = partial(_read_items, beside, main, digest)
             continue
         beside_table, own = _read_table(beside, main, digest)
@@ -197,14 +199,18 @@ def _read_items(path: Path, main: Path, digest: str) -> ItemScores:
     return ItemScores(numbers, values, gold, about["tasks"], about["digest"])
 
 
+def _missing(path: Path, main: Path) -> StoredFramesError:
+    needed = "" if path == main else f", which {main.name} needs; copy the whole folder"
+    return StoredFramesError(f"{path}: no such file{needed}")
+
+
 def _read_table(path: Path, main: Path, digest: str = "") -> tuple[Any, dict[str, Any]]:
     """A table with the metadata beside it."""
     try:
         content = path.read_bytes()
         table = parquet.read_table(io.BytesIO(content))
     except FileNotFoundError:
-        needed = "" if path == main else f", which {main.name} needs; copy the whole folder"
-        raise StoredFramesError(f"{path}: no such file{needed}") from None
+        raise _missing(path, main) from None
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise StoredFramesError(f"{path}: not a Parquet file that can be read: {reason}") from None

@@ -101,7 +101,7 @@ def classify_best(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> N
     equivalent    all columns that may be the best, at least two, are shown to differ by less than
                   the margin.
     """
-    may_be_best = tests.find_optimal(fit, alpha)
+    may_be_best = tests.find_may_be_best(fit, alpha)
     kind = np.full(len(may_be_best), "inconclusive", dtype=object)
     several = may_be_best.sum(axis=-1) > 1
     kind[several & tests.are_flat(fit, alpha, margin, may_be_best)] = "equivalent"
@@ -118,7 +118,8 @@ class BestVerdict(Judgement):
         p_value: of the best being above each other one.
         ranked: what is compared, each named by the number of its first trial, the highest estimate
             first.
-        may_be_best: those of them that no other is significantly better than.
+        may_be_best: the first of them, and those whose difference to it has an interval, as it is
+            stated, that includes 0.
     """
 
     verdict: BestKind | Held = "inconclusive"
@@ -145,7 +146,7 @@ def judge_best(
         verdict=classify_best(tests, fit, 1 - level, margin)[0],
         p_value=float(tests.test_best(fit)[0]),
         ranked=tuple(numbers[order].tolist()),
-        may_be_best=tuple(numbers[tests.find_optimal(fit, 1 - level)[0]].tolist()),
+        may_be_best=tuple(numbers[tests.find_may_be_best(fit, 1 - level)[0]].tolist()),
         seeds=len(scores.table),
         items=scores.items,
     )

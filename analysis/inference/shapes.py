@@ -239,6 +239,18 @@ class ShapeTests:
         apart = np.where(best @ np.abs(_pairs(self.levels)).T > 0, scores, np.inf)
         return self.all_pairs.p_value(apart.min(axis=-1))
 
+    def find_may_be_best(self, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+        """The level with the highest estimate, and those that it is not shown to be above, (B, L).
+
+        Their differences to it have intervals that are simultaneous over all pairs and include 0,
+        as in `compare_with`.
+        """
+        best = np.eye(self.levels)[fit.effects.argmax(axis=-1)]
+        pairs = np.abs(_pairs(self.levels))
+        [scores] = self.all_pairs.scores(fit)
+        apart = (scores > self.all_pairs.critical(alpha)) & (best @ pairs.T > 0)
+        return np.asarray((apart @ pairs == 0) | (best > 0))
+
     def compare_with(self, fit: Fit, reference: int, alpha: float) -> Floats:
         """Each level less the level `reference` in one table, (L, 3): mean, low, high.
 

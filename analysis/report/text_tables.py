@@ -71,10 +71,10 @@ def write_results(context: StudyContext) -> str:
 
     Its rows are scores without training, then configurations and baseline, the best first: means
     with half of their 95 % CI. The best is bold only where it is shown to be better than all others
-    that are compared. Empty without a score.
+    that are compared. Empty without a score, and without seeds, over which the means would be.
     """
     best, write = context.best, context.write
-    if not len(best.table):
+    if not len(best.table) or not context.study.has_seeds:
         return ""
     is_separated = not best.basis.explores and best.judged.is_separated
     named = {NAME: f"{name_baseline(context.study)} (baseline)"}

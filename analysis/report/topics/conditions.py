@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
@@ -119,7 +120,9 @@ def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> D
         )
     every = pd.concat([condition.paired for condition in compared])
     items = min(int(condition.curve["items"].min()) for condition in compared)
-    low, high = float(every["low"].min()), float(every["high"].max())
+    # a level of one seed has no interval
+    ends = every[["low", "mean", "high"]].to_numpy(dtype=np.float64)
+    low, high = float(np.nanmin(ends)), float(np.nanmax(ends))
     limits = low - _MARGIN * (high - low), high + _MARGIN * (high - low)
     return Drawing(
         "Score against MTD by condition",

@@ -92,6 +92,10 @@ def test_items_are_read_as_they_were_written(
     path.with_name("items.parquet").write_bytes(b"PAR1")
     with pytest.raises(StoredFramesError, match=r"items\.parquet: not a Parquet file"):
         _ = from_parquet(path)[0].items
+    path.with_name("items.parquet").unlink()
+    # at once, where a page can still be refused, not when the items are first used
+    with pytest.raises(StoredFramesError, match=r"items\.parquet: no such file, which study"):
+        from_parquet(path)
 
 
 def test_the_same_study_gives_the_same_bytes(full: StudyFrames) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFrames
+from mtdlab.analysis.data.frames import NO_SEEDS, NuisanceTrials, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.metric import POINTS
 from mtdlab.analysis.data.runs import free_settings
 from mtdlab.analysis.questions.best import rank
@@ -295,4 +295,7 @@ def test_the_results_as_latex_have_a_bold_best_only_where_it_is_separated() -> N
     assert r"SimCSE (batch\_size 512" in bold
     assert f"% Means of {len(SEEDS)} seeds; +- is half of the 95 % CI over seeds" in lines[0]
     assert r"\textbf" not in write_results(noisy)
+    unseeded = dataclasses.replace(clear.study, table={"seed": NO_SEEDS})
+    assert not unseeded.has_seeds
+    assert not write_results(StudyContext(unseeded))
     assert not build_headline(StudyContext(build_study(make_trials().iloc[:0]))).results

@@ -324,8 +324,12 @@ def test_the_best_of_two_is_separated_by_its_interval_not_by_a_one_sided_compari
     """
     lead = np.array([1.7, -0.2, 1.0, -0.1, 1.4, 0.9])
     assert 0.05 < stats.ttest_1samp(lead, 0).pvalue < 0.06
-    shown = headline_of(rates_study({1e-3: BY_SEED + lead, 1e-4: BY_SEED}))
+    study = rates_study({1e-3: BY_SEED + lead, 1e-4: BY_SEED})
+    shown, best = headline_of(study), StudyContext(study).best
     assert shown.answer.endswith("; learning_rate 0.0001 is not significantly worse")
+    # the table, JSON and Python name the same ones
+    assert sorted(best.judged.may_be_best) == [0, 6]
+    assert best.table["may_be_best"].all()
     assert shown.recommendation.label == "Highest mean, not confirmed as best"
 
 

@@ -14,6 +14,7 @@ from mtdlab.analysis.questions.conditions import find_conditions
 from mtdlab.analysis.questions.shape_wording import describe_conditions
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions as topic
+from mtdlab.analysis.report.topics.base import compose
 from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
 from tests.analysis.conftest import build_study, make_trials, report_of
 
@@ -132,6 +133,18 @@ def test_the_page_opens_with_the_best_mtd_over_conditions(tmp_path: Path) -> Non
     study = build_study(conditioned(FOUR).assign(score_before=-99.0))
     _, text = report_of(study, tmp_path, topic.TOPIC)
     assert "<h1>The highest mean is at MTD 12 to 28 in 4 conditions</h1>" in text
+
+
+def test_conditions_of_which_one_seed_has_ended_are_drawn() -> None:
+    """One condition has a second seed at one level, as while a study runs."""
+    trials = conditioned(FOUR[:2])
+    begun = (trials["seed"] == 0) | ((trials["seed"] == 1) & (trials["number"] < 3))
+    contents = topic.TOPIC.build(StudyContext(build_study(trials[begun])))
+    assert contents is not None
+    (drawing,) = contents.figures.values()
+    assert drawing is not None
+    figure = compose(drawing)
+    assert all(np.isfinite(ax.get_ylim()).all() for ax in figure.axes)
 
 
 def test_a_study_of_mtd_alone_has_no_section() -> None:
