@@ -7,29 +7,15 @@ leave out one of several equal models more often, and ranks (Nemenyi, Wilcoxon) 
 means. Letters: B blocks, M models.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from mtdlab.analysis.data.defaults import LEVEL, SCORE_DECIMALS
-from mtdlab.analysis.inference.best import BestKind, BestVerdict, judge_best
-from mtdlab.analysis.inference.blocks import Fit
+from mtdlab.analysis.inference.best import BestVerdict, judge_best
 from mtdlab.analysis.inference.pairing import LevelScores
-from mtdlab.analysis.inference.shapes import ShapeTests
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-def find_above(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
-    """Whether a model (row) is shown to be above another one (column), (..., M, M)."""
-    estimate, width = tests.all_pairs.intervals(fit, alpha)
-    first, second = np.triu_indices(tests.levels, 1)
-    above = np.zeros((*estimate.shape[:-1], tests.levels, tests.levels), dtype=np.bool_)
-    # a pair is the second less the first
-    above[..., second, first], above[..., first, second] = estimate > width, -estimate > width
-    return above
 
 
 def group_models(apart: NDArray[np.bool_]) -> list[tuple[int, ...]]:
@@ -55,7 +41,7 @@ def rank_models(scores: pd.DataFrame) -> tuple[BestVerdict, pd.DataFrame]:
     levels = LevelScores(scores.set_axis(range(scores.shape[1]), axis=1), ordered=False)
     judged, tests, fit = judge_best(levels, level=LEVEL, margin=0.0), levels.tests, levels.fit
     order = list(judged.ranked)
-    above = find_above(tests, fit, 1 - LEVEL)[np.ix_(order, order)]
+    above = tests.find_above(fit, 1 - LEVEL)[np.ix_(order, order)]
     groups = group_models(above | above.T)
     lettered = [*zip(_LETTERS, groups, strict=False)] if len(groups) <= len(_LETTERS) else []
     less = tests.compare_with(fit, order[0], 1 - LEVEL)[order].round(SCORE_DECIMALS)
@@ -65,7 +51,5 @@ def rank_models(scores: pd.DataFrame) -> tuple[BestVerdict, pd.DataFrame]:
     table.insert(0, "model", scores.columns[order].astype("str"))
     table.insert(1, "groups", letters)
     table.insert(2, "mean", scores.mean().to_numpy()[order])
-    table["may_be_best"] = ~above[0]
-    best = tuple(order[row] for row in np.flatnonzero(table["may_be_best"]))
-    verdict: BestKind = "separated" if len(best) == 1 else "inconclusive"
-    return replace(judged, verdict=verdict, may_be_best=best), table
+    table["may_be_best"] = [place in judged.may_be_best for place in order]
+    return judged, table

@@ -245,11 +245,20 @@ class ShapeTests:
         Their differences to it have intervals that are simultaneous over all pairs and include 0,
         as in `compare_with`.
         """
-        best = np.eye(self.levels)[fit.effects.argmax(axis=-1)]
-        pairs = np.abs(_pairs(self.levels))
-        [scores] = self.all_pairs.scores(fit)
-        apart = (scores > self.all_pairs.critical(alpha)) & (best @ pairs.T > 0)
-        return np.asarray((apart @ pairs == 0) | (best > 0))
+        best = fit.effects.argmax(axis=-1)[..., None, None]
+        return ~np.take_along_axis(self.find_above(fit, alpha), best, axis=-2)[..., 0, :]
+
+    def find_above(self, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+        """Whether a level (row) is shown to be above another one (column), (..., L, L).
+
+        The intervals of their differences are simultaneous over all pairs.
+        """
+        estimate, width = self.all_pairs.intervals(fit, alpha)
+        first, second = np.triu_indices(self.levels, 1)
+        above = np.zeros((*estimate.shape[:-1], self.levels, self.levels), dtype=np.bool_)
+        # a pair is the second less the first
+        above[..., second, first], above[..., first, second] = estimate > width, -estimate > width
+        return above
 
     def compare_with(self, fit: Fit, reference: int, alpha: float) -> Floats:
         """Each level less the level `reference` in one table, (L, 3): mean, low, high.

@@ -68,12 +68,11 @@ _LABELS: Mapping[str, str] = {
     "configuration_trials": "over trials",
 }
 _BOUNDS = (
-    *(
-        ("low", "high"),
-        ("difference_low", "difference_high"),
-        ("paired_low_all", "paired_high_all"),
-    ),
-    *(("within_low", "within_high"), ("best_low", "best_high")),
+    ("low", "high"),
+    ("difference_low", "difference_high"),
+    ("paired_low_all", "paired_high_all"),
+    ("within_low", "within_high"),
+    ("best_low", "best_high"),
 )
 """Columns of bounds that stand in one cell, below the label of the first."""
 _COUNTS: Mapping[str, str] = {"n": "trial", "seeds": "seed"}

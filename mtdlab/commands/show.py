@@ -140,8 +140,8 @@ def show(
     if trial is None:
         frames = load_study(study, url, curves=False)
         overview = next(listed for listed in list_studies(url) if listed.name == study)
-        is_over = overview.state in ("complete", "failed")
-        following = list_next(overview, frames.invocation or ANY_SWEEP, url, is_over=is_over)
+        resume = frames.invocation or ANY_SWEEP
+        following = list_next(overview, resume, url, is_over=overview.is_over)
         if as_json:
             print_json(_study_fields(frames, overview, model, url) | {"next": following})
             return

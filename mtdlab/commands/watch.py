@@ -49,7 +49,7 @@ def watch_study(study: str, url: str) -> None:
             elif len(moment.ended) != shown:
                 console.print(draw_moment(moment))
             shown = len(moment.ended)
-            if moment.is_over:
+            if moment.overview.is_over:
                 return
             time.sleep(_SECONDS)
 

@@ -99,6 +99,11 @@ class StudyOverview:
         """Return planned, running, paused, complete or failed, as on the study's page."""
         return find_state(self.counts, self.begun)
 
+    @property
+    def is_over(self) -> bool:
+        """Return whether no trial is left to run."""
+        return self.state in ("complete", "failed")
+
 
 def list_studies(storage: str | None = None) -> list[StudyOverview]:
     """Read the studies of a database in the order of their names. Raises StorageError."""
@@ -141,11 +146,6 @@ class Moment:
     overview: StudyOverview
     ended: Sequence[FinishedTrial]
     running: Sequence[TrialRow]
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether no trial is left to run."""
-        return self.overview.state in ("complete", "failed")
 
     @property
     def scored(self) -> Sequence[FinishedTrial]:

@@ -153,7 +153,7 @@ def test_running_trials_and_the_last_ends_fit_the_terminal(tmp_path: Path) -> No
     url = f"sqlite:///{tmp_path / 'mtdlab.db'}"
     with reading(url) as session:
         moment = read_moment(session, "grid", url)
-    assert not moment.is_over
+    assert not moment.overview.is_over
     running = TrialRow(number=7, seed=1, role="search", step=3, phase="training", heartbeat=9.0)
     running.parameters, running.settings, running.began = {"ema_decay": 0.9}, {"steps": 6}, 1.0
     console = Console(width=60, height=12, record=True, file=StringIO())

@@ -25,7 +25,6 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from mtdlab.analysis.inference.ranking import find_above
 from mtdlab.analysis.inference.shapes import ShapeTests, design_tests
 from mtdlab.analysis.measures import Floats
 
@@ -136,7 +135,7 @@ def _tests(scores: Floats) -> ShapeTests:
 
 def _all_pairs(scores: Floats) -> Above:
     tests = _tests(scores)
-    return find_above(tests, tests.fit(scores), ALPHA)
+    return tests.find_above(tests.fit(scores), ALPHA)
 
 
 def _pairs(scores: Floats) -> Floats:

@@ -129,7 +129,7 @@ def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, l
     order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
     settings, label = list_settings(table), ""
     short: Sequence[str] = name_table(context, table, most=_MOST_IN_FIGURE)
-    if any(map(_is_cut, short)) and "method" not in settings:
+    if any(name.endswith("…") for name in short) and "method" not in settings:
         short, label = name_values(table, settings), clean(", ".join(settings), most=_MOST_SETTINGS)
         short = [clean(text, most=_MOST_IN_FIGURE) for text in short]
     table = table.assign(**{_SHORT: short}).iloc[order]
@@ -145,10 +145,6 @@ def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, l
             f"{context.write.score(mean.mean)}{interval and f' ({interval})'}{cost}"
         )
     return drawn.assign(text=texts, trial=drawn["number"]), drawn[_SHORT].tolist(), label
-
-
-def _is_cut(name: str) -> bool:
-    return name.endswith("…")
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:

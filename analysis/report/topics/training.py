@@ -98,19 +98,19 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
     )
     program = context.study.program
     label = context.score_label if program else context.selection_label
-    value = "score"
+    value, is_line = "score", not _has_one_score(curves)
     if context.write.is_turned and not context.written_in_training.is_turned:
         # an axis of scores is that of the metric
         curves, value = curves.rename(columns={"score": "selecting score"}), "selecting score"
-    panels = [("score at each evaluation", panel(value, label))]
+    panels = [("score at each evaluation", panel(value, label))] if is_line else []
     caption = f"{lines}. Scores are those that the program reported."
     if not program:
-        scored = f" Scores: {label}; checkpoints were {describe_checkpoints(context.trials)}."
-        if _has_one_score(curves.rename(columns={value: "score"})):
-            panels, scored = [], ""
+        chosen = ""
+        if is_line:
+            chosen = f" Scores: {label}; checkpoints were {describe_checkpoints(context.trials)}."
         panels.append(("training loss", panel("loss", "loss")))
         caption = (
-            f"{lines}.{scored} A point of the loss is the mean over a part of the steps, at most "
+            f"{lines}.{chosen} A point of the loss is the mean over a part of the steps, at most "
             f"{MOST_POINTS} per trial."
         )
     return Drawing("Training curves", panels, height=3.9, caption=caption, alt=alt)
