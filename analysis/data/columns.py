@@ -31,6 +31,8 @@ KEPT = ("keep", "kept", "discard", "discarded")
 """States of a ledger: of the runs of a loop that keeps or discards one change after another."""
 EVALUATOR = "evaluator"
 """The column with the version or digest of the code that measured a score."""
+NAMING = ("configuration", "name", "method", "commit")
+"""Columns whose value alone names a configuration."""
 NO_SEED = "none"
 """What --column seed= says where no seed was recorded."""
 SETTING_NAMES = (*NOTATION, "queue_slice")
@@ -189,6 +191,8 @@ def find_columns(cells: pd.DataFrame, reading: Reading, obstacles: Obstacles) ->
         # what differs there is the program: numbers beside the score are measured too
         texts = [n for n in found if n.lower() == "commit" or not _is_drawn(n, cells[n])]
         found = texts or found
+    if not chosen:
+        found += _find_naming({*rest} - {*found}, cells, names, reading.configurations)
     settings = {
         f"run_{bare}" if (bare := names.bare(name)) in TAKEN_NAMES else bare: name
         for name in found
@@ -345,6 +349,19 @@ def _find_settings(
         if name in repeating
         and not name.startswith((*names.metrics, *names.others))
         and name.lower() not in names.ignored
+    ]
+
+
+def _find_naming(
+    rest: Iterable[str], cells: pd.DataFrame, names: Names, configurations: Sequence[str]
+) -> list[str]:
+    """The columns by which configurations are named, also where their values do not repeat."""
+    keys = {part.partition("=")[0].strip() for text in configurations for part in text.split(",")}
+    return [
+        name
+        for name in sorted(rest)
+        if (bare := names.bare(name)) in keys
+        or (bare in NAMING and cells[name].str.strip().isin(configurations).any())
     ]
 
 

@@ -72,6 +72,7 @@ class Reading:
     """How a table is read, where its names and values do not tell: see `read_run_table`.
 
     Empty or None: found by names and values; a table without a column `block` is one of runs.
+    `configurations` are the names, KEY=VALUE,... or VALUE, of those that are asked for.
     """
 
     score: str = ""
@@ -82,3 +83,4 @@ class Reading:
     margin: float | None = None
     beyond_run: BeyondRun = BEYOND_RUN
     block: str = ""
+    configurations: Sequence[str] = ()

@@ -85,11 +85,15 @@ def read_trials(
     """The frame of trials (`TRIAL_COLUMNS` first), and how scores were read.
 
     Scores of which lower is better have the opposite sign, and so has the name `metric`. Where no
-    seed was recorded, each run has its own. Raises TableError for the obstacles, and for what is
-    wrong with the cells.
+    seed was recorded, each run has its own, and equal rows are one run. Raises TableError for the
+    obstacles, and for what is wrong with the cells.
     """
     cells, named = table.cells, table.named
-    columns = {"number": _number_runs(cells), "seed": pd.Series(range(len(cells)), dtype="float64")}
+    seeds = pd.Series(range(len(cells)))
+    if "seed" not in named:
+        # rows that are equal in all cells are copies of one run
+        seeds = cells.groupby([*cells], sort=False).ngroup()
+    columns = {"number": _number_runs(cells), "seed": seeds.astype("float64")}
     for name, limits in {**_BOUNDS, **dict.fromkeys(_SCORES, FINITE)}.items():
         with obstacles.gather():
             columns |= table.numbers({name: limits}, infinite=name in _SCORES)
@@ -316,12 +320,17 @@ def describe_reading(path: Path, reading: Reading) -> Invocation:
     return Invocation("report", options={name: value for name, value in options.items() if value})
 
 
-def _describe_repeated(trials: pd.DataFrame, names: Sequence[str]) -> str:
+def _describe_repeated(trials: pd.DataFrame, names: Sequence[str], *, has_seeds: bool) -> str:
     """A sentence on runs that have the settings and the seed of another; empty without any."""
     runs = completed_runs(trials)
     amount = int(runs.duplicated([*{*names, "mtd", "seed"}]).sum())
     if not amount:
         return ""
+    if not has_seeds:
+        return (
+            f"{amount:,} of {len(runs):,} complete runs are copies of an earlier row, and count "
+            "once. Delete them, or add a column seed where they are runs of their own."
+        )
     return (
         f"{amount:,} of {len(runs):,} complete runs have the settings and the seed of an earlier "
         "one: runs of one seed count once, by their mean. Delete copies; where runs differ in a "
@@ -368,6 +377,6 @@ def _describe(
         "columns read": ", ".join(table.named.values()),
         "settings": ", ".join(_describe_setting(*setting) for setting in table.settings.items()),
         "columns not read": ", ".join(name or "(without a name)" for name in others),
-        "repeated": _describe_repeated(trials, names),
+        "repeated": _describe_repeated(trials, names, has_seeds="seed" in table.named),
     }
     return {name: value for name, value in facts.items() if value}

@@ -10,13 +10,13 @@ so that neither error is halved. What this assumes is in docs/explanation/eviden
 import math
 import os
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from pydantic import ConfigDict, Field, PositiveFloat, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
 from scipy import special
 
+from mtdlab.analysis.data.columns import NAMING
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.data.run_tables import check_evaluators
@@ -42,8 +43,8 @@ from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, fewest_seeds
 from mtdlab.analysis.measures import Floats
 
 Answer = Literal["keep", "equivalent", "drop", "failures", "more seeds"]
-_NAMES = ("configuration", "name", "method", "commit")
-"""Columns whose value alone names a configuration."""
+Configuration = str | Mapping[str, Any]
+"""What names a configuration: text, or its settings by name."""
 _BASELINE = "baseline"
 """The name of a study's own baseline."""
 _WITHOUT_SCORE = ("FAIL", "PRUNED")
@@ -73,8 +74,8 @@ class Decision:
     """What is decided about a candidate.
 
     Attributes:
-        difference: candidate less baseline, as the scores were read. The bound on the worse side
-            has the error `level`, the other one alpha.
+        difference: candidate less baseline, as the scores were read; NaN where one of them has no
+            score. The bound on the worse side has the error `level`, the other one alpha.
         level: alpha, or the part of it that this candidate of a session has.
         shared: the seeds that both have; left_out: those that one of them has; both empty where no
             seeds were recorded.
@@ -99,12 +100,23 @@ class Decision:
     candidates: int
     more_seeds: int | None
 
+    @property
+    def failures(self) -> str:
+        """How many seeds, or runs without one, have no score on both sides; empty: all have."""
+        new, old = self.ended
+        if not new.failed + old.failed:
+            return ""
+        return (
+            f"{new.failed} of {new.seeds} {'seeds' if self.shared or self.left_out else 'runs'} "
+            f"have no score with {self.candidate}, {old.failed} of {old.seeds} with {self.baseline}"
+        )
+
 
 def decide(
     study: StudyFrames,
-    candidate: str,
+    candidate: Configuration,
     *,
-    baseline: str | None = None,
+    baseline: Configuration | None = None,
     margin: float | None = None,
     session: Path | str | None = None,
     failed_score: float | None = None,
@@ -119,13 +131,14 @@ def decide(
     the difference is that of the means.
 
     Runs that fail are not a random part of all: where the candidate has failed more often, or the
-    baseline where the answer were equivalent or drop, the answer is `failures`.
+    baseline where the answer were equivalent or drop, the answer is `failures`. So it is where one
+    of them has no score at all.
 
     Args:
         study: as `read_run_table` makes it of a file or a DataFrame, and `load_study` reads it.
-        candidate, baseline: KEY=VALUE[,KEY=VALUE] of one configuration, its value in a column
-            configuration, name, method or commit, or `baseline` for the study's own, which is the
-            default of the baseline.
+        candidate, baseline: settings of one configuration by name, or as KEY=VALUE[,KEY=VALUE], its
+            value in a column configuration, name, method or commit, or `baseline` for the study's
+            own, which is the default of the baseline.
         margin: in points (score x 100) or the score's own unit; by default the study's.
         session: the file that keeps looks and candidates. Without one, this is one look at one
             candidate, or the last of the looks that the study has recorded.
@@ -133,7 +146,8 @@ def decide(
             guessing; its seed is compared then. By default it has no score.
 
     Raises ValueError for what cannot be compared and for a session of something else, TypeError
-    for a DataFrame, OSError where the session's file cannot be read or written.
+    for a DataFrame or a configuration of another type, OSError where the session's file cannot be
+    read or written.
     """
     if isinstance(study, pd.DataFrame):
         raise TypeError(
@@ -154,12 +168,11 @@ def decide(
     left_out = tuple(sorted({*first.index} ^ {*second.index})) if study.has_seeds else ()
     check_evaluators(pd.concat([new, old]))
     if len(differences) < 2:
-        if not (len(first) and len(second)):
-            why = describe_failures(*ended, names[1], names[0])
-            raise ValueError(f"{' and '.join(names)}: one of them has no score: {why}")
+        if not (len(first) or len(second)):
+            raise ValueError(f"{' and '.join(names)}: all runs of both have ended without a score")
         alone = Estimate(differences.mean() if len(differences) else first.mean() - second.mean())
         return Decision(
-            "more seeds",
+            "more seeds" if len(first) and len(second) else "failures",
             *names,
             alone.as_read(write),
             margin,
@@ -252,16 +265,6 @@ def _find_answer(difference: Estimate, margin: float) -> Answer:
     return "more seeds"
 
 
-def describe_failures(new: Ended, old: Ended, candidate: str, baseline: str) -> str:
-    """How many seeds of both sides have no score; empty where all have one."""
-    if not new.failed + old.failed:
-        return ""
-    return (
-        f"{new.failed} of {new.seeds} seeds have no score with {candidate}, {old.failed} of "
-        f"{old.seeds} with {baseline}"
-    )
-
-
 def _is_selected(answer: Answer, new: Ended, old: Ended) -> bool:
     """Whether an answer may come from the runs that one side lacks.
 
@@ -316,7 +319,7 @@ def _count_more(values: Floats, interval: Estimate, margin: float, looks: _Looks
 
 
 def _find_runs(
-    study: StudyFrames, candidate: str, baseline: str | None
+    study: StudyFrames, candidate: Configuration, baseline: Configuration | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, str]]:
     """The ended runs of candidate and baseline, and the names of baseline and candidate."""
     judged, _ = judged_trials(study)
@@ -330,42 +333,69 @@ def _find_runs(
         raise ValueError(
             f"study {study.name} has no baseline of its own; name one: --baseline KEY=VALUE"
         )
-    baseline = baseline or _BASELINE
+    parts = _split(candidate, "candidate"), _split(baseline or _BASELINE, "baseline")
     new, old = (
         study.baseline.trials[study.baseline.trials["state"].isin(("COMPLETE", *_WITHOUT_SCORE))]
-        if study.baseline is not None and name == _BASELINE
-        else _select(runs, keys, name, role)
-        for name, role in ((candidate, "candidate"), (baseline, "baseline"))
+        if study.baseline is not None and named == [_BASELINE]
+        else _select(runs, keys, named, f"{role} {','.join(named)!r}", study.table)
+        for named, role in zip(parts, ("candidate", "baseline"), strict=True)
     )
-    if {*new["number"]} & {*old["number"]}:
-        raise ValueError(f"{candidate} and {baseline} are the same configuration; give two")
     # the same name for settings in another order
-    first, second = (sorted(map(str.strip, name.split(","))) for name in (baseline, candidate))
-    return new, old, (",".join(first), ",".join(second))
+    second, first = (",".join(sorted(map(str.strip, named))) for named in parts)
+    if {*new["number"]} & {*old["number"]}:
+        raise ValueError(f"{second} and {first} are the same configuration; give two")
+    return new, old, (first, second)
 
 
-def _select(runs: pd.DataFrame, keys: list[str], name: str, role: str) -> pd.DataFrame:
-    """The runs of the one configuration that a name means; ValueError where it is none, or more."""
-    alone = [key for key in _NAMES if key in keys and (runs[key] == name).any()]
-    for part in [f"{key}={name}" for key in alone[:1]] or name.split(","):
+def _split(configuration: Configuration, role: str) -> list[str]:
+    """The texts KEY=VALUE of a configuration, or its name. Raises TypeError for another type."""
+    if isinstance(configuration, Mapping):
+        return [f"{key}={value}" for key, value in configuration.items()]
+    if isinstance(configuration, str):
+        return configuration.split(",")
+    raise TypeError(
+        f"{role} {configuration!r}: a configuration is text such as 'lr=0.2', or a mapping such as "
+        "{'lr': 0.2}"
+    )
+
+
+def _select(
+    runs: pd.DataFrame, keys: list[str], parts: list[str], named: str, facts: Mapping[str, str]
+) -> pd.DataFrame:
+    """The runs of the one configuration that has a name; ValueError where none has it, or more.
+
+    `named` is what messages call it, `facts` what is known of a table.
+    """
+    name = ",".join(parts)
+    alone = [key for key in NAMING if key in keys and _equals(runs[key], name).any()]
+    for part in [f"{key}={name}" for key in alone[:1]] or parts:
         key, _, value = (text.strip() for text in part.partition("="))
         if key not in keys:
-            known = ", ".join(keys)
-            raise ValueError(f"{role} {name!r}: {part!r} is no configuration; settings are {known}")
-        texts = runs[key].map(partial(format_value, key))
-        same = texts == value
-        with suppress(ValueError):
-            same |= pd.to_numeric(runs[key], errors="coerce") == float(value)
+            raise ValueError(
+                f"{named}: {part!r} is no configuration; settings are {', '.join(keys)}"
+                + (f"; not read is {left}" if (left := facts.get("columns not read")) else "")
+            )
+        same = _equals(runs[key], value)
         if not same.any():
-            known = ", ".join(texts.unique()[:10])
-            raise ValueError(f"{role} {name!r}: no run has ended with {part}; {key} is {known}")
+            known = ", ".join(runs[key].map(partial(format_value, key)).unique()[:10])
+            raise ValueError(f"{named}: no run has ended with {part}; {key} is {known}")
         runs = runs[same]
     if varied := varied_settings(runs, keys):
         raise ValueError(
-            f"{role} {name!r} is several configurations, which differ in {', '.join(varied)}; "
+            f"{named} is several configurations, which differ in {', '.join(varied)}; "
             "name one with more settings"
         )
     return runs
+
+
+def _equals(values: pd.Series, stated: str) -> pd.Series:
+    """Whether each value of a setting is the one that a text states."""
+    texts = values.map(partial(format_value, str(values.name)))
+    # True and None are written in small letters where a study recorded them
+    same = texts == (stated if (texts == stated).any() else stated.lower())
+    with suppress(ValueError):
+        same |= pd.to_numeric(values, errors="coerce") == float(stated)
+    return same
 
 
 @checked(config=ConfigDict(extra="forbid"))

@@ -42,7 +42,7 @@ class Given:
     import_: Sequence[str] | None = None
     evaluator: str | None = None
     objective: str | None = None
-    storage: str | None = None
+    storage: str | Path | None = None
 
     def read(self) -> "StudySpec":
         """The checked study, its code imported. Raises MtdlabError for a mistake in it."""
@@ -105,7 +105,7 @@ class Given:
         return self.objective
 
     def invocation(
-        self, models: str | Path = MODELS_FOLDER, artifacts: str | None = None
+        self, models: str | Path = MODELS_FOLDER, artifacts: str | Path | None = None
     ) -> Invocation:
         """The sweep that resumes the study, to be recorded; empty for a study of values."""
         if isinstance(self.study, Mapping):
@@ -121,10 +121,10 @@ class Given:
         return find_study_file(Path(self.study))
 
 
-def as_options(**given: str | Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+def as_options(**given: str | Path | Sequence[str] | None) -> dict[str, tuple[str, ...]]:
     """The options that have values, as `Invocation` holds them, by the names of the parameters."""
     values = {
-        name.rstrip("_"): (value,) if isinstance(value, str) else tuple(value or ())
+        name.rstrip("_"): (str(value),) if isinstance(value, str | Path) else tuple(value or ())
         for name, value in given.items()
     }
     return {name: texts for name, texts in values.items() if texts}

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mtdlab.analysis.data.defaults import MARGIN
@@ -122,7 +123,7 @@ class StudyPlan:
 def plan(
     study: StudySource,
     *,
-    storage: str | None = None,
+    storage: str | Path | None = None,
     profile: str | None = None,
     overrides: Overrides | None = None,
     imports: Sequence[str] = (),

@@ -1,7 +1,7 @@
 """`mtdlab.load_study`: a study as frames; `mtdlab.report`: the page of one study or of several."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 80
 
 
-def load_study(study: str, storage: str | None = None, *, curves: bool = True) -> "Study":
+def load_study(study: str, storage: str | Path | None = None, *, curves: bool = True) -> "Study":
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
     Args:
@@ -41,12 +41,13 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
 def report(
     study: "str | Path | StudyFrames | DataFrame",
     *,
-    storage: str | None = None,
+    storage: str | Path | None = None,
     out: str | Path = "reports",
     name: str | None = None,
     generated: str | None = None,
     score: str = "",
     columns: Mapping[str, str] | None = None,
+    settings: Sequence[str] = (),
     scale: Scale | None = None,
     direction: Direction | None = None,
     margin: float | None = None,
@@ -57,7 +58,7 @@ def report(
 def report(
     study: "list[str | StudyFrames]",
     *,
-    storage: str | None = None,
+    storage: str | Path | None = None,
     out: str | Path = "reports",
     name: str | None = None,
     generated: str | None = None,
@@ -69,13 +70,14 @@ def report(
 def report(
     study: "str | Path | StudyFrames | DataFrame | list[str | StudyFrames]",
     *,
-    storage: str | None = None,
+    storage: str | Path | None = None,
     out: str | Path = "reports",
     name: str | None = None,
     generated: str | None = None,
     transfer: bool = False,
     score: str = "",
     columns: Mapping[str, str] | None = None,
+    settings: Sequence[str] = (),
     scale: Scale | None = None,
     direction: Direction | None = None,
     margin: float | None = None,
@@ -90,7 +92,7 @@ def report(
         generated: when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same
             text gives the same bytes.
         transfer: whether to compare the answer of the first study of a list with the others'.
-        score, columns, scale, direction, margin: of runs made elsewhere, as for
+        score, columns, settings, scale, direction, margin: of runs made elsewhere, as for
             `mtdlab.analysis.read_run_table`.
 
     Raises:
@@ -108,8 +110,8 @@ def report(
 
     if isinstance(study, str) and Path(study).suffix in TABLE_SUFFIXES:
         study = Path(study)
-    described: dict[str, Any] = {"score": score, "columns": columns, "scale": scale}
-    described |= {"direction": direction, "margin": margin}
+    described: dict[str, Any] = {"score": score, "columns": columns, "settings": settings}
+    described |= {"scale": scale, "direction": direction, "margin": margin}
     if isinstance(study, DataFrame | Path):
         check_name(name)
         try:
@@ -164,7 +166,9 @@ def refuse_other_page(folder: Path, study: "StudyFrames") -> None:
         )
 
 
-def load_named(study: str, storage: str | None, *, references: bool = False) -> "StudyFrames":
+def load_named(
+    study: str, storage: str | Path | None, *, references: bool = False
+) -> "StudyFrames":
     """The frames of a named study, with all curves only where its page needs them.
 
     A complete study without reference scores gets them; `references`: all, whatever they take.

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def run_study(
     study: StudySource,
     *,
-    storage: str | None = None,
+    storage: str | Path | None = None,
     profile: str | None = None,
     overrides: Overrides | None = None,
     imports: Sequence[str] = (),
     evaluator: str | None = None,
     objective: str | None = None,
     models: str | Path = MODELS_FOLDER,
-    artifacts: str | None = None,
+    artifacts: str | Path | None = None,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
     retry_failed: bool = False,
@@ -62,7 +62,7 @@ def run_study(
         storage_url(storage),
         Execution(jobs, jobs_per_gpu, retry_failed, changed_code, max_failed, scheduler=scheduler),
         models=Path(models),
-        artifacts=artifacts,
+        artifacts=artifacts if artifacts is None else str(artifacts),
         invocation=given.invocation(models, artifacts),
     )
 

@@ -28,6 +28,10 @@ ANSWERS = {
     "failures": (12, "would decide, but more runs of the side that it favours have failed"),
 }
 """The exit code of an answer, and what the interval does."""
+_REPAIR = (
+    "Repair what fails and run those seeds again, or state with --failed-score what a failed run "
+    "counts."
+)
 
 
 def decide(
@@ -79,6 +83,7 @@ def decide(
     ] = None,
     score: opt.Score = "",
     column: opt.Column = None,
+    setting: opt.Setting = None,
     scale: opt.ScoreScale = None,
     direction: opt.ScoreDirection = None,
     storage: opt.Storage = None,
@@ -88,7 +93,8 @@ def decide(
 
     keep: the interval of the difference lies above 0. equivalent: it lies within the margin. drop:
     it lies below the margin. failures: one of these, but more runs of the side that it favours have
-    failed. Exit code 0 to keep, 10 for equivalent or drop, 11 for more seeds, 12 for failures.
+    failed, or all runs of one side. Exit code 0 to keep, 10 for equivalent or drop, 11 for more
+    seeds, 12 for failures.
 
     After every seed: mtdlab decide runs.csv --baseline lr=0.1 --candidate lr=0.2 --session s.json
     """
@@ -97,15 +103,18 @@ def decide(
     from mtdlab.analysis.notebook import open_table
     from mtdlab.store.frames import load_frames
 
-    is_file, columns = source.endswith(TABLE_SUFFIXES), parse_columns(column or [])
-    if not is_file and (score or columns or scale or direction):
+    columns, settings = parse_columns(column or []), tuple(setting or [])
+    reading = Reading(score, columns, settings, scale, direction)
+    is_file, named = source.endswith(TABLE_SUFFIXES), (candidate, baseline or "")
+    if not is_file and reading != Reading():
         raise MtdlabError(
-            f"--score, --column, --scale and --direction describe a file; {source!r} is the name "
-            f"of a study, since it ends in none of {', '.join(TABLE_SUFFIXES)}"
+            "--score, --column, --setting, --scale and --direction describe a file; "
+            f"{source!r} is the name of a study, since it ends in none of "
+            f"{', '.join(TABLE_SUFFIXES)}"
         )
     try:
         study = (
-            open_table(Path(source), Reading(score, columns, (), scale, direction, margin))
+            open_table(Path(source), replace(reading, margin=margin, configurations=named))
             if is_file
             else load_frames(source, storage, curves=False)
         )
@@ -124,17 +133,18 @@ def decide(
     except OSError as error:
         raise MtdlabError(f"--session {session}: {reason_of(error)}") from None
     if as_json:
-        print_json({"study": study.name, "metric": study.score_format.name} | asdict(found))
+        of_table = {"repeated": study.table.get("repeated")} if is_file else {}
+        fields = {"study": study.name, "metric": study.score_format.name, **of_table}
+        print_json(fields | asdict(found))
     else:
         write = replace(study.score_format, margin=found.margin)
-        print_text("\n".join(map(wrap_text, _sentences(found, write))))
+        repeated = [study.table["repeated"]] if "repeated" in study.table else []
+        print_text("\n".join(map(wrap_text, [*_sentences(found, write), *repeated])))
     raise typer.Exit(ANSWERS[found.answer][0])
 
 
 def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
     """The answer with the difference, what its bounds hold for, and what is left out or to do."""
-    from mtdlab.analysis.inference.decide import describe_failures
-
     difference, left_out = decision.difference, decision.left_out
     if len(decision.shared) < 2:
         yield from _untested_sentences(decision, write)
@@ -149,10 +159,7 @@ def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
         f"the interval {write.say(ANSWERS[decision.answer][1])}."
     )
     if decision.answer == "failures":
-        yield (
-            "Repair what fails and run those seeds again, or state with --failed-score what a "
-            "failed run counts."
-        )
+        yield _REPAIR
     if decision.more_seeds:
         more = format_count(decision.more_seeds, "more seed")
         yield f"{more} would decide with 80 % power, if all is as estimated."
@@ -166,8 +173,8 @@ def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
         scope += f", {bound} for all candidates together ({decision.candidates} so far)"
     bound = f"a one-sided bound of {100 * (1 - decision.alpha):g} %"
     yield f"Each end of the interval is {bound} for {scope}."
-    if failures := describe_failures(*decision.ended, decision.candidate, decision.baseline):
-        yield f"{failures}."
+    if decision.failures:
+        yield f"{decision.failures}."
     if left_out:
         seeds, named = format_count(len(left_out), "seed"), ", ".join(map(str, left_out[:10]))
         yield f"Left out: {seeds} with which one of the two has no score ({named})."
@@ -175,6 +182,10 @@ def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
 
 def _untested_sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
     """What is known with fewer than two common seeds, and what to run."""
+    if decision.answer == "failures":
+        yield f"failures: {decision.failures}; nothing is tested."
+        yield _REPAIR
+        return
     count, alone = len(decision.shared), decision.left_out
     why = "no seeds were recorded"
     if count or alone:
@@ -187,6 +198,8 @@ def _untested_sentences(decision: "Decision", write: ScoreFormat) -> Iterator[st
     if alone:
         named = ", ".join(map(str, alone[:10]))
         yield f"With {format_count(len(alone), 'seed')} one of the two has no score ({named})."
+    if decision.failures:
+        yield f"{decision.failures}."
     yield (
         "Next: run both with the same seeds, 3 or more, a row for each run with its seed in a "
         "column seed."

@@ -125,6 +125,13 @@ Column = Annotated[
         help="Of a table: the column that holds NAME, such as ema_decay=moco_m.",
     ),
 ]
+Setting = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Of a table: a column that is a setting; the others are none. Can be repeated.",
+    ),
+]
 ScoreScale = Annotated[
     Scale | None,
     typer.Option(

@@ -73,13 +73,7 @@ def report(
     ] = "",
     score: opt.Score = "",
     column: opt.Column = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="With --table: a column that is a setting; the others are none. Can be repeated.",
-        ),
-    ] = None,
+    setting: opt.Setting = None,
     scale: opt.ScoreScale = None,
     direction: opt.ScoreDirection = None,
     margin: Annotated[

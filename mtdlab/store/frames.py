@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
 
 
 def load_frames(
-    study: str, storage: str | None = None, *, curves: bool | ChooseCurves = True
+    study: str, storage: str | Path | None = None, *, curves: bool | ChooseCurves = True
 ) -> StudyFrames:
     """Read a study's trials, curves, spectra and scores as frames, complete or still running.
 

@@ -17,12 +17,14 @@ _IS_URL = re.compile(r"[a-z][\w+.-]*:/(/|.*(://|@))", re.IGNORECASE | re.DOTALL)
 DEFAULT_STORAGE = "sqlite:///mtdlab.db"
 
 
-def storage_url(given: str | None) -> str:
+def storage_url(given: str | Path | None) -> str:
     """Return the database URL: `given`, MTDLAB_STORAGE, OPTUNA_STORAGE, or else the default.
 
     A text without a scheme is the path of a SQLite file, whatever characters it has. Raises
     StorageError for a path that is not UTF-8, and as `parse_url`.
     """
+    if isinstance(given, Path):
+        return sqlite_url(given)
     text = given or os.environ.get("MTDLAB_STORAGE") or os.environ.get("OPTUNA_STORAGE")
     text = text or DEFAULT_STORAGE
     if not _IS_URL.match(text):

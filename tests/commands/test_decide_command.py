@@ -97,6 +97,36 @@ def test_failures_of_the_candidate_alone_have_an_exit_code(table: Path, command:
     assert "4 common seeds" in " ".join(text.split())
 
 
+@pytest.mark.parametrize("column", ["configuration", "lr"])
+def test_a_candidate_whose_only_run_failed(folder: Path, command: Command, column: str) -> None:
+    """Most values of the column occur with one seed: it is a setting since the command names it."""
+    rows = [f"seed,{column},score", *(f"{seed},1,0.7{seed}" for seed in range(4)), "0,2,"]
+    (folder / "runs.csv").write_text("\n".join(rows) + "\n")
+    new, old = ("2", "1") if column == "configuration" else ("lr=2", "lr=1")
+    line = f"decide runs.csv --candidate {new} --baseline {old}"
+    said = " ".join(command(line, ANSWERS["failures"][0]).stdout.split())
+    assert said.startswith(f"failures: 1 of 1 seeds have no score with {new}, 0 of 4 with {old};")
+    assert json.loads(command(f"{line} --json", 12).stdout)["difference"]["mean"] is None
+
+
+def test_rows_of_one_configuration_and_seed_are_told_of(table: Path, command: Command) -> None:
+    text = table.read_text()
+    table.write_text(text + text.splitlines()[1] + "\n")
+    repeated = "1 of 21 complete runs have the settings and the seed of an earlier one"
+    for line in (f"{PAIR} rate=0.2", "report --table runs.csv"):
+        assert repeated in " ".join(command(line, 0).stdout.split())
+    assert json.loads(command(f"{PAIR} rate=0.2 --json", 0).stdout)["repeated"].startswith("1 of")
+
+
+def test_a_result_that_looks_like_a_setting(table: Path, command: Command) -> None:
+    header, *rows = table.read_text().split()
+    table.write_text(
+        "\n".join([f"{header},best_epoch", *(f"{row},{int(row[0]) // 2}" for row in rows)])
+    )
+    assert "differ in best_epoch" in command(f"{PAIR} rate=0.2", 2).stderr
+    assert command(f"{PAIR} rate=0.2 --setting rate", 0).stdout.startswith("keep")
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -110,8 +140,12 @@ def test_failures_of_the_candidate_alone_have_an_exit_code(table: Path, command:
         ("decide runs.csv --candidate rate=0.2", "study runs has no baseline of its own"),
         ("decide none.csv --candidate rate=0.2", "none.csv: no such file"),
         (
-            "decide study --score x --candidate rate=0.2",
-            "--score, --column, --scale and --direction describe",
+            "decide study --setting x --candidate rate=0.2",
+            "--score, --column, --setting, --scale and --direction describe",
+        ),
+        (
+            f"{PAIR} rate=0.2 --setting mtd",
+            "'rate=0.2' is no configuration; settings are mtd; not read is rate",
         ),
         (
             "decide means.csv --candidate rate=0.2",
@@ -131,10 +165,10 @@ def test_a_mistake_is_one_sentence(table: Path, command: Command, line: str, mes
 def test_a_study_of_the_database(recorded: Recorded, command: Command) -> None:
     """The trials of one of its two learning rates have failed."""
     line = f"decide tiny --storage {recorded.storage} --baseline learning_rate=1e18"
-    done = command(f"{line} --candidate learning_rate=0.001", 2)
+    done = command(f"{line} --candidate learning_rate=0.001", ANSWERS["failures"][0])
     assert (
-        "of 2 seeds have no score with learning_rate=0.001, 2 of 2 with learning_rate=1e18"
-        in " ".join(done.stderr.split())
+        "failures: 0 of 2 seeds have no score with learning_rate=0.001, 2 of 2 with "
+        "learning_rate=1e18; nothing is tested. Repair what fails" in " ".join(done.stdout.split())
     )
 
 
@@ -151,6 +185,16 @@ def test_a_ledger_of_one_run_each_is_told_what_to_run(folder: Path, command: Com
     text = " ".join(command(f"report --table results.tsv {read}").stdout.split())
     assert "has the lowest mean score; no difference is tested" in text
     assert "failed: trial 3: state crash in the table" in text
+
+
+def test_doubled_rows_of_a_ledger_are_one_run(folder: Path, command: Command) -> None:
+    rows = ["commit\tval_bpb\tmemory_gb\tstatus\tdescription", *LEDGER, LEDGER[1], LEDGER[3]]
+    (folder / "results.tsv").write_text("\n".join(rows) + "\n")
+    read = "--score val_bpb --direction minimize --margin 0.002"
+    line = f"decide results.tsv --baseline a1b2c3d --candidate d4e5f6a {read}"
+    text = " ".join(command(line, ANSWERS["failures"][0]).stdout.split())
+    assert text.startswith("failures: 1 of 1 runs have no score with d4e5f6a, 0 of 1 with a1b2c3d")
+    assert "1 of 4 complete runs are copies of an earlier row, and count once." in text
 
 
 def test_scores_of_two_versions_of_the_evaluator_are_not_compared(

@@ -82,7 +82,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_a_study_given_as_values_runs_and_resumes(recorded: Recorded) -> None:
     assert (recorded.result.name, recorded.result.ran) == ("tiny", 4)
     again = mtdlab.run_study(
-        recorded.values, storage=str(recorded.storage), models=recorded.models, jobs=1
+        recorded.values, storage=recorded.storage, models=recorded.models, jobs=1
     )
     assert (again.ran, again.counts) == (0, {"COMPLETE": 2, "FAIL": 2})
     study = mtdlab.load_study("tiny", str(recorded.storage))
@@ -139,10 +139,12 @@ def test_a_file_with_overrides_is_planned_trained_and_recorded_by_its_command(
     # JSON is YAML, except that a number needs a sign in its exponent there
     (tmp_path / "a b.yaml").write_text(json.dumps(recorded.values))
     overrides = {"search": {"learning_rate": [1e-3]}, "seeds": [0]}
-    where = {"storage": "own.db", "models": "kept"}
-    result = mtdlab.run_study("a b.yaml", overrides=overrides, jobs=1, **where)
+    storage = Path("own.db")
+    result = mtdlab.run_study(
+        "a b.yaml", overrides=overrides, jobs=1, storage=storage, models="kept"
+    )
     assert result.counts == {"COMPLETE": 1}
-    command = mtdlab.load_study("tiny", "own.db").command
+    command = mtdlab.load_study("tiny", storage).command
     assert command.startswith("mtdlab sweep 'a b.yaml' --set 'search={")
     assert command.endswith(" --set 'seeds=[0]' --storage own.db --models kept")
     row = mtdlab.train("a b.yaml", overrides={"trainer.learning_rate": 1e-3}, out="model")
@@ -164,7 +166,7 @@ def test_a_report_is_written_of_names_and_of_frames(
     recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = str(recorded.storage)
-    one = mtdlab.report("tiny", storage=storage, out=tmp_path, generated="today")
+    one = mtdlab.report("tiny", storage=recorded.storage, out=tmp_path, generated="today")
     assert one.page == tmp_path / "tiny" / "index.html"
     assert "today" in one.page.read_text(encoding="utf-8")
     study = mtdlab.load_study("tiny", storage)

@@ -123,9 +123,38 @@ def test_a_failed_run_that_was_run_again_is_no_failure() -> None:
     assert (found.answer, found.ended[0].failed) == ("keep", 0)
 
 
-def test_seeds_that_all_failed_are_named() -> None:
-    with pytest.raises(ValueError, match="8 of 8 seeds have no score with c1, 0 of 8 with c0"):
-        decide(with_failures(range(8), [], 1.0), "c1", baseline="c0")
+@pytest.mark.parametrize(("candidate", "baseline"), [("c1", "c0"), ("c0", "c1")])
+def test_a_side_without_any_score_is_failures(
+    candidate: str, baseline: str, tmp_path: Path
+) -> None:
+    study, session = with_failures(range(8), [], 1.0), tmp_path / "session.json"
+    found = decide(study, candidate, baseline=baseline, session=session)
+    assert (found.answer, found.shared, found.looks) == ("failures", (), ())
+    assert math.isnan(found.difference.mean)
+    assert "8 of 8" in found.failures
+    assert "0 of 8" in found.failures
+    assert not session.exists()
+
+
+def test_two_sides_without_any_score_are_not_compared() -> None:
+    scores = np.array([[np.nan, np.nan, 1.0], [np.nan, np.nan, 2.0]])
+    with pytest.raises(ValueError, match="c0 and c1: all runs of both have ended without a score"):
+        decide(study_of(scores), "c1", baseline="c0")
+
+
+@pytest.mark.parametrize("value", [True, "layers=(64, 64)", 0.25, np.float64(0.25), None])
+def test_a_configuration_may_be_a_mapping_of_settings(value: object) -> None:
+    frames = pair_of([0.9, 1.0, 1.1])
+    chosen = ["other" if name == "c0" else str(value) for name in frames.trials["name"]]
+    study = replace(frames, trials=frames.trials.assign(name=chosen))
+    found = decide(study, {"name": value, "rate": 0.1}, baseline={"rate": 0})
+    assert (found.answer, found.baseline) == ("keep", "rate=0")
+    assert found.candidate == f"name={value},rate=0.1"
+
+
+def test_a_configuration_is_text_or_a_mapping() -> None:
+    with pytest.raises(TypeError, match=r"candidate 0\.1: a configuration is text such as"):
+        decide(pair_of([0.3, 0.9]), 0.1, baseline="c0")  # type: ignore[arg-type]
 
 
 def test_each_bound_of_one_look_has_the_whole_error() -> None:
