@@ -36,12 +36,17 @@ class MissingPackage(MtdlabError, ImportError):
     kind = "missing package"
 
 
-_TRAINS = "which training and encoders need; in the folder of mtdlab: pip install ."
+_TRAINS = (
+    "training and encoders need torch and transformers, which are not installed; in the folder of "
+    "mtdlab: pip install . (without a GPU first pip install torch --index-url "
+    "https://download.pytorch.org/whl/cpu, 0.2 GB instead of 6.3)"
+)
 _OF_TRAINING = ("torch", "transformers", "safetensors", "tokenizers", "huggingface_hub", "fsspec")
 _LEFT_OUT = dict.fromkeys(_OF_TRAINING, _TRAINS) | {
-    "pyarrow": "which reads and writes Parquet files: pip install --no-deps pyarrow"
+    "pyarrow": "pyarrow is not installed, which reads and writes Parquet files: pip install "
+    "--no-deps pyarrow"
 }
-"""What needs a module, and how to get it."""
+"""What is said of a module that is missing: what needs it, and how to get it."""
 
 
 @contextmanager
@@ -52,7 +57,7 @@ def naming_missing() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (name := (error.name or "").partition(".")[0]) not in _LEFT_OUT:
             raise
-        raise MissingPackage(f"{name} is not installed, {_LEFT_OUT[name]}") from error
+        raise MissingPackage(_LEFT_OUT[name]) from error
 
 
 class TrialError(Exception):

@@ -96,7 +96,7 @@ print(json.dumps(done))
 PAIR = "decide runs.csv --baseline rate=1 --candidate rate=2 --session s.json"
 DATABASE = f"--storage {ROOT}/docs/gallery/wiki-minilm.db"
 TABLE = "report --table runs.csv"
-STORED = "report --from reports/runs/data/study.parquet --out again"
+STORED = "report --from reports/runs --out again"
 
 
 def test_recorded_runs_are_analysed_without_torch_and_on_windows(tmp_path: Path) -> None:
@@ -113,7 +113,10 @@ def test_recorded_runs_are_analysed_without_torch_and_on_windows(tmp_path: Path)
     *ran, stored, evaluate, train, plan, files, table, again = json.loads(done.stdout)
     for each in (*ran[:5], table, again):
         assert each[0] == 0, each
-    missing = r"(mtdlab: )?\w+ is not installed, which training and encoders need; in the folder .*"
+    missing = (
+        r"(mtdlab: )?training and encoders need torch and transformers, which are not installed; "
+        r"in the folder of mtdlab: pip install \. \(.* --index-url https://\S+/whl/cpu, .*\)"
+    )
     for code, out, err in [*ran[5:], evaluate, train, plan]:
         assert (code, out) in ((2, ""), ("MissingPackage", ""))
         assert re.fullmatch(missing, err.splitlines()[-1]), err

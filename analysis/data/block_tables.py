@@ -1,7 +1,7 @@
 """Tables of scores by block, such as a task, and model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -20,11 +20,10 @@ from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.run_tables import describe_reading, find_metric, find_scale
 
-_SCORE = Bounds(
-    "it must be a score; what names the models is --column model=COLUMN, else each other column "
-    "is a model",
-    -1e300,
-    1e300,
+_SCORE = Bounds("it must be a score", -1e300, 1e300)
+_NO_MODEL = (
+    "; without a column model each other column is a model: if one names the models, state "
+    "--column model=COLUMN"
 )
 
 
@@ -56,21 +55,25 @@ def read_block_table(cells: pd.DataFrame, path: Path, reading: Reading) -> Block
     """
     block, score = reading.block, reading.score or "score"
     model = reading.columns.get("model", "model")
-    is_long = model in cells or "model" in reading.columns
+    is_long = bool({model, score} & {*cells}) or "model" in reading.columns
     keys = [block, model] if is_long else [block]
     if reading.settings or {*reading.columns} - {"model"}:
         raise TableError("with --block only --column model=COLUMN says what a column holds")
     header = [*map(str, cells)]
     if missing := {*keys, *([score] if is_long else ())} - {*header}:
+        stated = "; state --column model=COLUMN and --score COLUMN" if is_long else ""
         raise TableError(
-            f"no column {', '.join(sorted(missing))}; it has {', '.join(header)[:200]}"
+            f"no column {', '.join(sorted(missing))}; it has {', '.join(header)[:200]}{stated}"
         )
     values = [score] if is_long else [name for name in header if name != block]
-    columns = {name: read_numbers(cells, name, _SCORE, infinite=True) for name in values}
+    hint = "" if is_long else _NO_MODEL
+    is_score = replace(_SCORE, rule=_SCORE.rule + hint)
+    columns = {name: read_numbers(cells, name, is_score, infinite=True) for name in values}
     named = cells[keys].apply(lambda column: column.str.strip())
     unnamed = named.apply(is_missing_cell).any(axis=1)
     refuse_first(unnamed, cells, keys, "each row needs a name here")
-    refuse_first(named.duplicated(), cells, keys, "an earlier row is the same; average them first")
+    again = f"an earlier row is the same; average them first{hint}"
+    refuse_first(named.duplicated(), cells, keys, again)
     if is_long:
         table = named.assign(**{" ": columns[score]}).pivot(index=block, columns=model, values=" ")
     else:
@@ -78,7 +81,7 @@ def read_block_table(cells: pd.DataFrame, path: Path, reading: Reading) -> Block
     metric, holes = find_metric(score, score, reading), table.isna()
     kept, models = table[~holes.any(axis=1)], format_count(table.shape[1], "model")
     if not 2 <= table.shape[1] <= MOST_COMPARED:
-        raise TableError(f"{models}; between 2 and {MOST_COMPARED} can be compared")
+        raise TableError(f"{models}; between 2 and {MOST_COMPARED} can be compared{hint}")
     if len(kept) < 2:
         rarest = f"; {holes.sum().idxmax()} lacks most" if len(kept) < len(table) else ""
         have = f"{len(kept)} of {format_count(len(table), block)} with a score of all {models}"

@@ -128,12 +128,13 @@ class _Specified:
 
 
 def from_parquet(path: Path) -> tuple[StudyFrames, str]:
-    """The study of a file `study.parquet`, or of the folder that holds it, and when it was made.
+    """The study of a file `study.parquet`, or of its folder or page, and when it was made.
 
     Raises StoredFramesError, with the file and what to do, for one that is missing or damaged, was
     not written by `to_parquet` or was changed, or does not belong to the files beside it.
     """
-    main = path / MAIN if path.is_dir() else path
+    of_page = path / "data" / MAIN
+    main = of_page if of_page.exists() else path / MAIN if path.is_dir() else path
     try:
         return _read_study(main)
     except StoredFramesError:

@@ -49,15 +49,15 @@ def _name(text: object) -> str:
     return clean(str(text), most=60)
 
 
-def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> Headline:
+def compare_studies(contexts: Sequence[StudyContext], overview: pd.DataFrame) -> Headline:
     """Sentences on which study has the highest mean score, on the verdicts, and on the states.
 
     Scores of different metrics are not compared. `overview` is `compute_overview` with a column
     verdict.
     """
+    studies = [context.study for context in contexts]
     named = [_name(study.name) for study in studies]
     names = join_words(named) if len(named) <= _MOST_NAMED else f"{len(named)} studies"
-    contexts = [StudyContext(study) for study in studies]
     covered = {describe_encoder(context) for context in contexts}
     encoder = f"{len(covered)} encoders, texts or programs" if len(covered) > 1 else covered.pop()
     commands = dict.fromkeys(study.command for study in studies if study.command)
@@ -378,9 +378,12 @@ def write_multi_study(
     """
     if name in {study.name for study in studies}:
         raise ValueError(f"the page cannot be called {name}: one of its studies is; choose another")
+    contexts = [StudyContext(study) for study in studies]
     pages = {
-        study.name: write_report(study, out / study.name, generated=generated, version=version)
-        for study in studies
+        context.study.name: write_report(
+            context, out / context.study.name, generated=generated, version=version
+        )
+        for context in contexts
     }
     agreements = agreement.compute(studies) if transfer else None
     verdicts = [
@@ -398,11 +401,11 @@ def write_multi_study(
         name=clean(name),
         generated=generated,
         version=version,
-        headline=compare_studies(studies, overview),
+        headline=compare_studies(contexts, overview),
         limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
         methods=_METHODS,
     )
-    claims = tabulate_claims([StudyContext(study) for study in studies], every=True)
+    claims = tabulate_claims(contexts, every=True)
     about = claims.loc[claims["study"] != "", "study"].nunique()
     if 2 * about >= len(studies):
         whole = replace(whole, headline=ask_of_claims(whole.headline, claims))

@@ -211,7 +211,7 @@ def _build_section(
 
 
 def write_report(
-    study: StudyFrames,
+    study: StudyFrames | StudyContext,
     out: Path,
     *,
     generated: str,
@@ -224,7 +224,8 @@ def write_report(
     moved, the page last. Raises OSError if the folder cannot be written.
 
     Args:
-        study: any study, also one without trials, still running, or all failed.
+        study: any study, also one without trials, still running, or all failed; its context where
+            there is one.
         out: folder to write `index.html`, `figures/*.png`, `tables/*` (CSV, Markdown, LaTeX) and
             `data/*.parquet`, which take pyarrow, into; made if missing. Of an earlier report, the
             figures, the data and the tables of these topics that this one lacks are removed.
@@ -232,13 +233,14 @@ def write_report(
         version: of the program, as it is to be printed.
         topics: the topics of the page, in their order.
     """
+    context = study if isinstance(study, StudyContext) else StudyContext(study)
+    study = context.study
     try:
         from mtdlab.analysis.data.stored_frames import to_parquet
 
         data = to_parquet(study, generated=generated)
     except ModuleNotFoundError:
         data = {}  # the light install has no pyarrow
-    context = StudyContext(study)
     answer, baseline = context.answer, compare_baseline(context)
     # the box above has the answer
     said = context.answer.sentence

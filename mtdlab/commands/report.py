@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mtdlab import __version__
-from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun, Reading
+from mtdlab.analysis.data.defaults import BEYOND_RUN, TABLE_SUFFIXES, BeyondRun, Reading
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
@@ -56,7 +56,7 @@ def report(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="data/study.parquet beside a page: makes that page again without a database. "
+            help="Folder of a page, or its data/study.parquet: makes it again without a database. "
             "Repeat it to read several together.",
         ),
     ] = None,
@@ -204,6 +204,11 @@ class PageSource:
             raise MtdlabError(
                 "report needs exactly one of the name of a STUDY, --table, --from and --published; "
                 f"given: {' and '.join(given) or 'none of them'}"
+            )
+        if files := [name for name in self.studies if name.endswith(TABLE_SUFFIXES)]:
+            raise MtdlabError(
+                f"{files[0]} is a file; write --table before one with runs, or --from before the "
+                "data of a page"
             )
         if self.table is None and self.reading != Reading():
             raise MtdlabError(

@@ -35,7 +35,8 @@ def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
     from mtdlab.store.names import planned_names
     from mtdlab.store.urls import storage_url
 
-    overviews, planned = list_studies(storage), planned_names(storage_url(storage))
+    url = storage_url(storage)
+    overviews, planned = list_studies(url), planned_names(url)
     if as_json:
         print_json(
             {"studies": [study_fields(overview) for overview in overviews], "planned": planned}
@@ -43,9 +44,11 @@ def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
         return
     if overviews:
         print_table([_row(overview) for overview in overviews])
-        print_text("best: reported score of the trial that ranks first. More: mtdlab show STUDY")
+        more = in_database(Invocation("show", ("STUDY",)), url)
+        print_text(f"best: reported score of the trial that ranks first. More: {more}")
     if planned:
-        print_text(f"planned, without trials yet: {', '.join(planned)}; next: mtdlab sweep FILE")
+        following = in_database(ANY_SWEEP, url)
+        print_text(f"planned, without trials yet: {', '.join(planned)}; next: {following}")
     elif not overviews:
         print_text("no study yet")
 
@@ -237,17 +240,22 @@ def find_model(study: "StudyOverview", folder: Path, url: str) -> tuple[str | No
 def list_next(study: "StudyOverview", resume: Invocation, url: str, *, is_over: bool) -> list[str]:
     """The commands to go on with: resume a study; else run failed trials again, read its page."""
     if not is_over:
-        return [str(resume)]
-    retry = [str(resume.retrying())] if study.counts.get("FAIL") else []
+        return [in_database(resume, url)]
+    retry = [in_database(resume.retrying(), url)] if study.counts.get("FAIL") else []
     return retry if study.best is None else [*retry, report_command(study.name, url)]
 
 
 def report_command(study: str, url: str) -> str:
     """The command that writes a study's page from this database."""
+    return in_database(Invocation("report", options={"study": (study,)}), url)
+
+
+def in_database(command: Invocation, url: str) -> str:
+    """A command, which names this database where it would use another one."""
     from mtdlab.store.urls import mask, storage_url
 
-    report = Invocation("report", options={"study": (study,)})
-    return str(report if url == storage_url(None) else report.adding("storage", mask(url)))
+    used = storage_url(command.value("storage") or None)
+    return str(command if mask(used) == mask(url) else command.giving("storage", mask(url)))
 
 
 def _varied_values(frames: "Study") -> dict[str, list[Any]]:
@@ -307,6 +315,7 @@ def _describe_trial(
     if kept not in (None, row.number):
         where = f"not kept; {model} is the model of trial {kept}"
     before = "" if row.score_before is None else write_score(metric, row.score_before)
+    again = Invocation("reproduce", (study, str(row.number)))
     return [
         ("reason", row.reason),
         ("varied" if row.role == SEARCH else row.role, in_list(trial.parameters)),
@@ -321,7 +330,7 @@ def _describe_trial(
         ("note", row.note),
         ("settings", in_list(_other_settings(trial))),
         *trial.environment.sentences().items(),
-        ("run again", "" if row.is_of_program else f"mtdlab reproduce {study} {row.number}"),
+        ("run again", "" if row.is_of_program else in_database(again, url)),
     ]
 
 

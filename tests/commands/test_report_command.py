@@ -165,7 +165,8 @@ def test_models_are_ranked_over_tasks(run: Command, tmp_path: Path) -> None:
     ("line", "sentence"),
     [
         ("report --study a --block task", "and --beyond-run describe a table; use them with"),
-        ("report --table runs.csv --block task", "runs.csv: no column task; it has score, seed"),
+        ("report runs.csv", "runs.csv is a file; write --table before one with runs"),
+        ("report --table runs.csv --block task", "no column model, task; it has score, seed"),
         ("report", "the name of a STUDY, --table, --from and --published; given: none of them"),
         ("report a --study b --table runs.csv", "given: STUDY and --table"),
         ("report --table runs.csv --watch", "--watch reads a database again; use it with"),

@@ -47,7 +47,8 @@ def test_a_study_shows_question_state_failures_and_the_next_command(
     assert found["model"] == f"{recorded.models}/tiny"
     assert found["failed"].startswith("trials 1, 3: the loss is nan")
     report = f"mtdlab report --study tiny --storage sqlite:///{recorded.storage}"
-    assert found["next"] == f"mtdlab sweep FILE --retry-failed {report}"
+    again = f"mtdlab sweep FILE --retry-failed --storage sqlite:///{recorded.storage}"
+    assert found["next"] == f"{again} {report}"
     twin = json.loads(command(f"show tiny --json {options}").stdout)
     assert (twin["state"], twin["complete"], twin["fail"]) == ("complete", 2, 2)
     assert twin["varied"] == {"learning_rate": [0.001, 1e18]}
@@ -55,7 +56,7 @@ def test_a_study_shows_question_state_failures_and_the_next_command(
     assert [trial["trial"] for trial in twin["failed"]] == [1, 3]
     assert twin["verdict"]["verdict"] == "inconclusive"
     assert twin["model"] == f"{recorded.models}/tiny"
-    assert twin["next"] == ["mtdlab sweep FILE --retry-failed", report]
+    assert twin["next"] == [again, report]
 
 
 def test_a_trial_shows_its_configuration_scores_and_model(
@@ -72,7 +73,8 @@ def test_a_trial_shows_its_configuration_scores_and_model(
     assert "queue_size 16" in found["settings"]
     assert "learning_rate" not in found["settings"]
     assert found["model"] == f"{recorded.models}/tiny"
-    assert found["run again"] == f"mtdlab reproduce tiny {best.number}"
+    storage = f"--storage sqlite:///{recorded.storage}"
+    assert found["run again"] == f"mtdlab reproduce tiny {best.number} {storage}"
     assert max(map(len, text.splitlines())) <= 80 or str(recorded.storage) in text
     other = 2 - best.number
     assert fields(command(f"show tiny {other} {options}").stdout)["model"].startswith("not kept;")

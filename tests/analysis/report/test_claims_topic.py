@@ -79,7 +79,11 @@ def test_a_study_of_nothing_published_has_no_claims(tmp_path: Path) -> None:
     assert "claims" not in page.partition("</style>")[2]
 
 
-def test_a_page_over_several_studies_begins_with_the_claims(tmp_path: Path) -> None:
+def test_a_page_over_several_studies_begins_with_the_claims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    monkeypatch.setattr(StudyContext, "__post_init__", lambda context: made.append(context.study))
     written = write_multi_study(
         [SLICES, CLUSTERS], tmp_path, name="paper", generated="now", version="0"
     )
@@ -90,6 +94,8 @@ def test_a_page_over_several_studies_begins_with_the_claims(tmp_path: Path) -> N
     assert 'id="queue-slices"' in own
     sections = re.findall(r'<h2 id="(\w+)">', page)
     assert sections[:2] == ["contents", "claims"]
+    # the results of one for all that is said of the study, and those of the curves
+    assert sum(study is SLICES for study in made) <= 2
     rows = pd.read_csv(written.page.parent / "tables" / "claims.csv")
     assert len(rows) == len(load_claims())
 

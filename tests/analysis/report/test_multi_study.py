@@ -9,6 +9,7 @@ import pytest
 
 from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.report import MultiStudyReport, write_multi_study, write_report
+from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.multi_study import compare_studies, describe_differences
 from mtdlab.analysis.statistics.multi_study import (
     compute_best_spectra,
@@ -84,7 +85,7 @@ def test_the_first_screen_compares_the_studies(
     assert table["verdict"].tolist() == ["inconclusive", "not applicable", "not applicable"]
     other = dataclasses.replace(three[1], metric="sts_test", name="other")
     overview = compute_overview([three[0], other]).assign(verdict="flat")
-    shown = compare_studies([three[0], other], overview)
+    shown = compare_studies([StudyContext(three[0]), StudyContext(other)], overview)
     assert shown.answer == "The studies have different metrics, so their scores are not compared"
     assert shown.recommendation is None
 
