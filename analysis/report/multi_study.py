@@ -13,18 +13,18 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import POINTS, ScoreFormat, as_read
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.tasks import label_score
-from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.questions.next_steps import MOST_COMMAND, NextStep, command_on
-from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval, join_words
+from mtdlab.analysis.questions.wording import PERCENT, clean, join_words
 from mtdlab.analysis.report import agreement
-from mtdlab.analysis.report.cells import LEVEL, make_table
+from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.context import StudyContext, describe_selection
-from mtdlab.analysis.report.page import BasePage, Headline, Recommendation, Status, trial_anchor
+from mtdlab.analysis.report.page import BasePage, Headline, Status, trial_anchor
 from mtdlab.analysis.report.study_facts import describe_encoder, describe_status, list_facts
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
 from mtdlab.analysis.report.topics.claims import (
     RULE,
+    SIGNS,
     explain_claims,
     list_lines,
     show_claims,
@@ -42,43 +42,31 @@ from mtdlab.analysis.statistics.multi_study import (
     studies_by_method,
 )
 
-_MOST_NAMED, _MOST_CLAIMS = 6, 16
+_MOST_NAMED, _MOST_ANSWERS, _MOST_CLAIMS = 6, 12, 16
 
 
 def _name(text: object) -> str:
     return clean(str(text), most=60)
 
 
-def compare_studies(contexts: Sequence[StudyContext], overview: pd.DataFrame) -> Headline:
-    """Sentences on which study has the highest mean score, on the verdicts, and on the states.
-
-    Scores of different metrics are not compared. `overview` is `compute_overview` with a column
-    verdict.
-    """
+def lead_with_answers(contexts: Sequence[StudyContext]) -> Headline:
+    """The first screen: what each study answers to its main question, with its own error rate."""
     studies = [context.study for context in contexts]
     named = [_name(study.name) for study in studies]
     names = join_words(named) if len(named) <= _MOST_NAMED else f"{len(named)} studies"
+    scored = [context for context in contexts if len(context.runs)]
+    questions = {context.question.sentence for context in scored or contexts}
+    asked = f"What do {names} show?"
+    if len(questions) == 1:
+        asked = f"{questions.pop()} ({names})"
     covered = {describe_encoder(context) for context in contexts}
     encoder = f"{len(covered)} encoders, texts or programs" if len(covered) > 1 else covered.pop()
     commands = dict.fromkeys(study.command for study in studies if study.command)
-    answer, certainty, recommendation, next_step = "No study has a score yet", "", None, None
-    scored = overview[overview["mean"].notna()]
-    if len(scored):
-        verdicts = [
-            f"{_name(study)} {verdict}"
-            for study, verdict in zip(scored["study"], scored["verdict"], strict=True)
-        ]
-        certainty = (
-            f"Verdicts on MTD: {', '.join(verdicts[:_MOST_NAMED])}. The best of several means is "
-            "too good on average; compare studies at the same configuration."
-        )
-        answer = "The studies have different metrics, so their scores are not compared"
-    if scored["metric"].nunique() == 1:
-        best = scored.iloc[int(scored["mean"].argmax())]
-        write = _format_of(studies, str(best["metric"]))
-        highest = f"{write.say('highest')} mean {clean(write.name)}"
-        answer = f"{_name(best['study'])} has the {highest}"
-        recommendation = _recommend(best, write)
+    certainty, next_step = "", None
+    if scored:
+        certainty = "Each answer has the error rate of its own study."
+    if len({study.metric for study in studies}) > 1:
+        certainty += " The studies have different metrics, so their scores are not compared."
     if len(scored) > 1:
         next_step = NextStep(
             "Compare the configurations that two studies have in common, paired by seed (no "
@@ -86,17 +74,40 @@ def compare_studies(contexts: Sequence[StudyContext], overview: pd.DataFrame) ->
             clean(command_on(studies[0], "compare", studies[1].name), most=MOST_COMMAND),
         )
     return Headline(
-        question=f"How do {names} compare?",
-        answer=answer,
+        question=asked,
+        answer=_count_decided(scored),
         certainty=certainty,
-        is_open=True,
+        is_open=not any(context.answer.is_decided for context in scored),
         status=_status(studies),
-        recommendation=recommendation,
+        answers=_list_answers(scored),
         next_step=next_step,
-        scope=f"Each interval covers other seeds, for these evaluation data only; {encoder}.",
+        scope=f"Intervals cover other seeds than those that were run; {encoder}.",
         facts=_list_facts(contexts),
         rerun=clean("\n".join(commands), most=MOST_COMMAND),
     )
+
+
+def _count_decided(contexts: Sequence[StudyContext]) -> str:
+    """In how many of the studies with a score the answer is decided, in a few words."""
+    if not contexts:
+        return "No study has a score yet"
+    decided = sum(context.answer.is_decided for context in contexts)
+    return f"Decided in {decided or 'none'} of {format_count(len(contexts), 'study')}"
+
+
+def _list_answers(contexts: Sequence[StudyContext]) -> tuple[str, ...]:
+    """The answers of studies, a line each; of more than fit how many are left."""
+    more = len(contexts) - _MOST_ANSWERS
+    lines = map(_describe_answer, contexts[:_MOST_ANSWERS])
+    return (*lines, *([f"and {more} more"] if more > 0 else []))
+
+
+def _describe_answer(context: StudyContext) -> str:
+    """A study's answer in a line, after a sign for whether it is decided."""
+    answer = context.answer
+    sign = SIGNS["replicated" if answer.is_decided else "undecided"]
+    effect = f" {answer.effect.sentence}" if answer.effect else ""
+    return f"{sign} {_name(context.study.name)}: {answer.heading}.{effect}"
 
 
 def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
@@ -105,9 +116,9 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
     for context in contexts[:_MOST_NAMED]:
         for name, text in list_facts(context).items():
             facts[name].append(f"{_name(context.study.name)}: {text}")
-    shared = {text.partition(": ")[2] for text in facts["Data and metric"]}
-    if len(shared) == 1:
-        facts["Data and metric"] = list(shared)
+    for name, texts in facts.items():
+        if len(shared := {text.partition(": ")[2] for text in texts}) == 1:
+            facts[name] = list(shared)
     sentences = {name: ". ".join(texts) for name, texts in facts.items() if texts}
     return sentences | {"Models": "named on each study's own page"}
 
@@ -115,16 +126,6 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
 def _format_of(studies: Sequence[StudyFrames], metric: str) -> ScoreFormat:
     """How the scores of all studies of a metric are written."""
     return ScoreFormat(metric, min(study.margin for study in studies if study.metric == metric))
-
-
-def _recommend(best: pd.Series, write: ScoreFormat) -> Recommendation:
-    mean = Estimate(best["mean"], best["low"], best["high"])
-    interval = describe_interval(mean, LEVEL, write=write)
-    configuration = clean(str(best["setting"])) or "nothing varied"
-    settings = {"study": _name(best["study"]), "configuration": configuration}
-    covered = f"{interval and interval + ', '}{int(best['seeds'])} seeds, for these items"
-    text = f"Mean {write.score(mean.mean)} ({covered})."
-    return Recommendation(write.say("Highest mean"), settings, text)
 
 
 def _status(studies: Sequence[StudyFrames]) -> Status:
@@ -167,16 +168,21 @@ class Studies:
     """The studies of a page over several studies, with what its topics need.
 
     Attributes:
+        contexts: the studies, each with the results that its page and this one share.
         overview: `compute_overview` with the verdict of each study that asks for one on levels of
             MTD.
         agreements: how the first study's answer agrees with the others', where this was requested.
         claims: the claims of the papers (`tabulate_claims`); no rows where no study is about one.
     """
 
-    studies: Sequence[StudyFrames]
+    contexts: Sequence[StudyContext]
     overview: pd.DataFrame
     agreements: tuple[Agreement, ...] | None
     claims: pd.DataFrame
+
+    @property
+    def studies(self) -> list[StudyFrames]:
+        return [context.study for context in self.contexts]
 
     @property
     def names(self) -> list[str]:
@@ -327,7 +333,7 @@ def ask_of_claims(headline: Headline, claims: pd.DataFrame) -> Headline:
         answer=summarise_claims(claims),
         certainty=explain_claims(claims),
         claims=list_lines(claims, most=_MOST_CLAIMS),
-        recommendation=None,
+        answers=(),
         next_step=None,
     )
 
@@ -397,18 +403,19 @@ def write_multi_study(
     for study in studies:
         noted.setdefault(describe_selection(study.trials), []).append(study.name)
     note = "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items() if text)
+    claims = tabulate_claims(contexts, every=True)
+    about = claims.loc[claims["study"] != "", "study"].nunique()
+    headline = lead_with_answers(contexts)
+    if 2 * about >= len(studies):
+        headline = ask_of_claims(headline, claims)
     whole = BasePage(
         name=clean(name),
         generated=generated,
         version=version,
-        headline=compare_studies(contexts, overview),
+        headline=headline,
         limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
         methods=_METHODS,
     )
-    claims = tabulate_claims(contexts, every=True)
-    about = claims.loc[claims["study"] != "", "study"].nunique()
-    if 2 * about >= len(studies):
-        whole = replace(whole, headline=ask_of_claims(whole.headline, claims))
-    context = Studies(studies, overview, agreements, claims if about else claims[:0])
+    context = Studies(contexts, overview, agreements, claims if about else claims[:0])
     files = write_page(out / name, whole, TOPICS, context, note=note)
     return MultiStudyReport(**vars(files), pages=pages, agreements=agreements or ())

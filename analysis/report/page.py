@@ -161,6 +161,7 @@ class Headline:
         scope: what the certainty covers: encoder, text, seeds, evaluation items.
         caveats: the limits of the answer, at most three lines; the page has the reasons below.
         baseline: how the study's baseline compares with the recommended configuration, or empty.
+        answers: what each of several studies answers, a line each.
         claims: the claims of the papers that were tested, with their verdicts, a line each.
         facts: what varied, data and metric, the kept model: name -> text.
         rerun: the commands that run the study again, or empty.
@@ -180,6 +181,7 @@ class Headline:
     scope: str = ""
     caveats: tuple[str, ...] = ()
     baseline: str = ""
+    answers: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     rerun: str = ""

@@ -66,7 +66,7 @@ def test_the_first_screen_of_a_study_has_its_claims(tmp_path: Path) -> None:
     many = claims.list_lines(tabulate(SLICES, CLUSTERS), most=3)
     assert (len(many), many[-1]) == (4, "and 1 more")
     report, page = report_of(SLICES, tmp_path, claims.TOPIC)
-    assert '<ul class="claims"' in page
+    assert 'aria-label="Claims of the papers"' in page
     assert 'href="#claims"' in page
     assert "1 replicated and 1 contradicted of 2 tested claims" in page
     assert [path.name for path in report.tables] == ["claims.csv"]

@@ -10,7 +10,7 @@ import pytest
 from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.report import MultiStudyReport, write_multi_study, write_report
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.multi_study import compare_studies, describe_differences
+from mtdlab.analysis.report.multi_study import describe_differences, lead_with_answers
 from mtdlab.analysis.statistics.multi_study import (
     compute_best_spectra,
     compute_curves,
@@ -74,20 +74,42 @@ def test_every_study_is_on_the_page_and_has_its_own(
     assert "<td class=number>nan" not in text
 
 
-def test_the_first_screen_compares_the_studies(
+def test_the_first_screen_has_the_answer_of_each_study(
     three: list[StudyFrames], pages: dict[int, MultiStudyReport]
 ) -> None:
     text = pages[3].page.read_text(encoding="utf-8")
-    assert "How do mtd, figure7-simcse and later compare?" in text
+    assert "What do mtd, figure7-simcse and later show?" in text
     assert "3 studies: 2 complete, 1 planned" in text
-    assert "<h1>mtd has the highest mean sts_average</h1>" in text
+    assert "<h1>Decided in none of 2 studies</h1>" in text
+    own = StudyContext(three[0]).answer
+    assert f"<li>? mtd: {own.heading}." in text
+    assert "<li>? figure7-simcse: The mean score is" in text
+    assert "Highest mean" not in text
     table = pd.read_csv(pages[3].page.parent / "tables" / "studies.csv")
     assert table["verdict"].tolist() == ["inconclusive", "not applicable", "not applicable"]
+
+
+def test_one_question_is_asked_once_and_answered_by_study() -> None:
+    flat = make_trials(seeds=range(6), times=(1, 8), shape=lambda _: 50.0, noise=3.0)
+    rising = flat.assign(score=flat["score"] + 20 * (flat["queue_size"] > 100))
+    studies = [
+        dataclasses.replace(build_study(trials), name=name)
+        for name, trials in {"flat": flat, "rising": rising}.items()
+    ]
+    first = lead_with_answers([StudyContext(study) for study in studies])
+    assert first.question == f"{StudyContext(studies[0]).question.sentence} (flat and rising)"
+    assert first.answer == "Decided in 1 of 2 studies"
+    assert not first.is_open
+    assert [line[:2] for line in first.answers] == ["? ", "✓ "]
+    assert "points (95 % CI" in first.answers[1]
+
+
+def test_scores_of_different_metrics_are_not_compared(three: list[StudyFrames]) -> None:
     other = dataclasses.replace(three[1], metric="sts_test", name="other")
-    overview = compute_overview([three[0], other]).assign(verdict="flat")
-    shown = compare_studies([StudyContext(three[0]), StudyContext(other)], overview)
-    assert shown.answer == "The studies have different metrics, so their scores are not compared"
-    assert shown.recommendation is None
+    shown = lead_with_answers([StudyContext(three[0]), StudyContext(other)])
+    assert "different metrics, so their scores are not compared" in shown.certainty
+    nothing = lead_with_answers([StudyContext(three[2])])
+    assert nothing.answer == "No study has a score yet"
 
 
 @pytest.mark.slow
