@@ -16,6 +16,21 @@ _UNSET = {
     "encoder_layers": "all",
 }
 """What a missing value of a number means."""
+_WORDS = {
+    "ema_decay": "EMA decay",
+    "queue_size": "queue size",
+    "batch_size": "batch size",
+    "initial_queue_size": "initial queue size",
+    "queue_slice": "queue slice",
+    "positive_branch": "positive branch",
+    "learning_rate": "learning rate",
+    "prediction_dim": "prediction dimension",
+    "prediction_layers": "prediction layers",
+    "projection_layers": "projection layers",
+    "fgsm_epsilon": "FGSM step ε",
+    "in_batch_negatives": "in-batch negatives",
+}
+"""Settings in the words of the papers, for sentences and the names of rows."""
 
 
 def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -59,6 +74,11 @@ def _fill(trials: pd.DataFrame, name: str, value: SettingValue, fillable: pd.Ser
     return column if (numbers.isna() & column.notna()).any() else numbers
 
 
+def name_setting(name: object) -> str:
+    """A setting in words, such as EMA decay; of other columns the name itself."""
+    return _WORDS.get(str(name), str(name))
+
+
 def format_setting(value: float) -> str:
     """A number to five significant digits, such as 0.85 or 5e-9."""
     return re.sub(r"e-0*", "e-", f"{value:.5g}")
@@ -76,3 +96,8 @@ def format_value(name: str, value: object) -> str:
     if isinstance(value, int | float | np.number):
         return format_setting(float(value))
     return str(value)
+
+
+def write_setting(name: str, value: object) -> str:
+    """A setting with its value as text: learning rate 0.001."""
+    return f"{name_setting(name)} {format_value(name, value)}"

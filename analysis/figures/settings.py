@@ -11,7 +11,7 @@ from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 
 from mtdlab.analysis.data.points import format_component
-from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.data.settings import format_value, name_setting, write_setting
 from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.spots import add_spots
 from mtdlab.analysis.measures import Floats
@@ -75,13 +75,13 @@ def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) 
         colour, marker = style.mark_of(place)
         shift = _SHIFT * (place - (len(groups) - 1) / 2)
         at = np.array([values.index(value) for value in rows["first"]]) + shift
-        text = style.printable(f"{second} {format_value(second, value)}")
+        text = style.printable(write_setting(second, value))
         ax.plot(at, rows["mean"], marker=marker, color=colour, label=text)
         ax.vlines(at, rows["low"], rows["high"], color=colour, linewidth=1.2)
     texts = [style.printable(format_value(first, value)) for value in values]
     ax.set_xticks(range(len(values)), texts, parse_math=False)
     ax.set_xlim(-0.5, len(values) - 0.5)
-    ax.set_xlabel(style.printable(first), parse_math=False)
+    ax.set_xlabel(style.printable(name_setting(first)), parse_math=False)
     style.label_deviation(ax, "deviation from the seed's mean")
     style.add_legend(ax)
 

@@ -13,6 +13,7 @@ from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.questions import METHOD, PlannedQuestion
 from mtdlab.analysis.data.runs import format_mtd, free_settings
+from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.best import (
     METHOD_KEYS,
     BestVerdict,
@@ -400,6 +401,6 @@ def describe_budget(study: StudyFrames) -> str:
     """What is equal for all methods, and what was chosen for each: a phrase; else empty."""
     if (budget := equal_budget(study.trials)) is None:
         return ""
-    chosen = join_words([*study.nuisance])
+    chosen = join_words([name_setting(name) for name in study.nuisance])
     own = f", each with the {clean(chosen)} chosen for it" if chosen else ""
     return f"at an equal budget of {budget:,} sentences a trial{own}"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.questions import Declared
-from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.data.settings import format_value, name_setting
 from mtdlab.analysis.inference.differences import judge_differences
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
@@ -79,6 +79,11 @@ class ContrastQuestion(DifferencesQuestion):
         clearest = int(np.argmax([max(size.low, -size.high) for size in judged.sizes]))
         return settings[clearest] if judged.is_different else ""
 
+    @property
+    def _by(self) -> str:
+        """The setting on which the difference depends, in words."""
+        return clean(name_setting(self.dependence))
+
     def _list_by_value(self, name: str) -> list[tuple[Hashable, Floats]]:
         """The difference at each value of another setting."""
         values = self.factors.values
@@ -121,7 +126,7 @@ class ContrastQuestion(DifferencesQuestion):
         }
         open_ = f"No difference of {first} and {second} is shown"
         if self.dependence:
-            open_ = f"The difference of {first} and {second} depends on {clean(self.dependence)}"
+            open_ = f"The difference of {first} and {second} depends on {self._by}"
         if self.is_within:
             none = f"{first} and {second} make no difference"
             open_ = claim_within(self.judged, none, f"{first} and {second}")
@@ -137,12 +142,12 @@ class ContrastQuestion(DifferencesQuestion):
                 for name, size in others
             ]
             del listed[self.leading]
-            why = f"Stated by the values of {clean(self.dependence)}, on which it depends."
+            why = f"Stated by the values of {self._by}, on which it depends."
             averaged = join_sentences(*listed, why)
         elif self.others:
+            over_others = join_words([clean(name_setting(name)) for name in self.others])
             averaged = (
-                f"Averaged over {join_words([*map(clean, self.others)])}, on which the difference "
-                "is not shown to depend."
+                f"Averaged over {over_others}, on which the difference is not shown to depend."
             )
         return join_sentences(super().describe_certainty(), averaged)
 

@@ -12,7 +12,7 @@ import pandas as pd
 from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.questions import MTD, Declared, PlannedQuestion
-from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.data.settings import write_setting
 from mtdlab.analysis.inference.differences import Differences, judge_differences
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.power import Needed, PlannedDesign, need_for_differences
@@ -236,7 +236,7 @@ def select_crossed(values: pd.DataFrame, asked: Collection[str]) -> pd.DataFrame
 
 def name_value(name: str, value: object) -> str:
     """A value of a setting as text."""
-    return clean(f"{name} {format_value(name, value)}")
+    return clean(write_setting(name, value))
 
 
 def name_within(asked: Declared) -> str:

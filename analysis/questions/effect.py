@@ -8,7 +8,7 @@ import pandas as pd
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.questions import Declared
-from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.data.settings import format_value, name_setting
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.questions.answer import Answer
 from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
@@ -28,7 +28,7 @@ class EffectQuestion(DifferencesQuestion):
     @property
     def setting(self) -> str:
         """The setting as text."""
-        return clean(self.asked.names[0])
+        return clean(name_setting(self.asked.names[0]))
 
     @property
     def sentence(self) -> str:
@@ -71,7 +71,7 @@ def describe_effect(effects: Effects, write: ScoreFormat) -> str:
     values = " instead of ".join(_write(name, row[end]) for end in ("upper", "lower"))
     doubt = "" if size.low > 0 else ", not significant"
     return (
-        f"The largest effect is that of {clean(name)}: "
+        f"The largest effect is that of {clean(name_setting(name))}: "
         f"{describe_size(size, LEVEL, write=write)} with {values}, averaged over the other "
         f"settings{doubt}."
     )
@@ -95,9 +95,10 @@ def _describe_interaction(row: pd.Series, write: ScoreFormat) -> str:
     upper, lower = (_write(first, row[name]) for name in ("upper", "lower"))
     at, less_at = (_write(second, row[name]) for name in ("at", "less_at"))
     size = Estimate(row["difference"], row["low"], row["high"])
+    named, by = clean(name_setting(first)), clean(name_setting(second))
     return (
-        f"The effect of {clean(first)} depends on {clean(second)}: {upper} less {lower} is "
-        f"{describe_size(size, LEVEL, write=write.unsigned)} {write.more} with {clean(second)} "
+        f"The effect of {named} depends on {by}: {upper} less {lower} is "
+        f"{describe_size(size, LEVEL, write=write.unsigned)} {write.more} with {by} "
         f"{at} than with {less_at}."
     )
 
@@ -112,7 +113,8 @@ def _describe_best_values(effects: Effects, write: ScoreFormat) -> str:
         f"{_write(first, row['first'])} at {_write(second, row['second'])}"
         for _, row in best.iterrows()
     )
-    return f" {write.say('Highest')} means by {clean(second)}: {clean(first)} {', '.join(places)}."
+    named, by = clean(name_setting(first)), clean(name_setting(second))
+    return f" {write.say('Highest')} means by {by}: {named} {', '.join(places)}."
 
 
 def _write(name: str, value: object) -> str:

@@ -6,6 +6,7 @@ from itertools import combinations, product
 import pandas as pd
 
 from mtdlab.analysis.data.questions import Declared
+from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.questions.answer import Answer
 from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
 from mtdlab.analysis.questions.varied_history import claim_within
@@ -19,7 +20,7 @@ class InteractionQuestion(DifferencesQuestion):
     @property
     def settings(self) -> tuple[str, str]:
         """Both settings as text."""
-        first, second = map(clean, self.asked.names)
+        first, second = (clean(name_setting(name)) for name in self.asked.names)
         return first, second
 
     @property

@@ -16,7 +16,7 @@ from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.questions import ANY, MTD
 from mtdlab.analysis.data.runs import format_mtd, free_settings, has_mtd
-from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.data.settings import write_setting
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.intervals import estimate, share_level
 from mtdlab.analysis.inference.pairing import merge_levels
@@ -80,7 +80,7 @@ def measure_variation(
 
 def _name_level(names: Sequence[str], row: pd.Series) -> str:
     """A level as text."""
-    written = {name: clean(f"{name} {format_value(name, row[name])}") for name in names}
+    written = {name: clean(write_setting(name, row[name])) for name in names}
     if MTD in written:
         written[MTD] = f"MTD {format_mtd(row[MTD])}"
     return join_words([*written.values()])

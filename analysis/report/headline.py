@@ -11,7 +11,7 @@ from mtdlab.analysis.data.runs import (
     is_missing,
     varied_settings,
 )
-from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.data.settings import format_value, name_setting
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.pairing import Mean, select_configuration
 from mtdlab.analysis.questions.next_steps import (
@@ -150,7 +150,7 @@ def _describe_choice(context: StudyContext, number: int) -> str:
     if number in select_configuration(runs, study.settings, top)["number"].to_numpy():
         return f"{text}; {DEV} chooses the same."
     other = _list_settings(context, top)
-    named = ", ".join(f"{name} {value}" for name, value in other.items())
+    named = ", ".join(f"{name_setting(name)} {value}" for name, value in other.items())
     return f"{text}; {DEV} chooses another ({named})."
 
 

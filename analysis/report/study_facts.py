@@ -14,7 +14,7 @@ from mtdlab.analysis.data.environment import BUILT_IN
 from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, StudyFrames
 from mtdlab.analysis.data.metric import as_read, is_negated
 from mtdlab.analysis.data.runs import completed_runs, free_settings, is_missing, varied_settings
-from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.data.settings import format_value, write_setting
 from mtdlab.analysis.inference.pairing import select_configuration
 from mtdlab.analysis.questions.next_steps import MOST_COMMAND, command_on
 from mtdlab.analysis.questions.wording import clean, join_sentences
@@ -262,7 +262,7 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     varied = free_settings(completed, study.settings)
     same = select_configuration(completed, study.settings, number)
     row = completed.loc[[kept]].iloc[0]
-    named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)
+    named = ", ".join(write_setting(name, row[name]) for name in varied)
     select_by = study.select_by or study.metric
     by, of = clean(as_read(select_by)), " of the search" if study.baseline else ""
     highest = "lowest" if is_negated(select_by) else "highest"

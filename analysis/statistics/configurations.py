@@ -28,7 +28,7 @@ from mtdlab.analysis.data.runs import (
     is_missing,
     varied_settings,
 )
-from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.data.settings import format_value, name_setting, write_setting
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.blocks import connected_table
 from mtdlab.analysis.inference.intervals import summarise
@@ -52,8 +52,8 @@ _MOST_OF_VALUE = 24
 
 
 def name_configuration(settings: pd.Series) -> str:
-    """Settings as text: learning_rate 0.001, steps 160."""
-    return ", ".join(f"{name} {format_value(str(name), value)}" for name, value in settings.items())
+    """Settings as text: learning rate 0.001, steps 160."""
+    return ", ".join(write_setting(str(name), value) for name, value in settings.items())
 
 
 def name_configurations(settings: pd.DataFrame) -> list[str]:
@@ -122,7 +122,7 @@ def _join_known(cells: Sequence[Mapping[str, str]], names: Sequence[str]) -> lis
     for row in cells:
         method = row.get("method", "") if "method" in names else ""
         known = [name for name in names if name in row and name != "method"]
-        text = ", ".join(f"{name} {row[name]}" for name in known)
+        text = ", ".join(f"{name_setting(name)} {row[name]}" for name in known)
         texts.append(f"{method} ({text})" if method and text else method or text)
     return texts
 

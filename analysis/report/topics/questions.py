@@ -7,6 +7,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations, summarise_scores
 from mtdlab.analysis.questions.base import Question
@@ -44,7 +45,7 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
     """The means of what is compared, by the setting asked about and at most one other."""
     names = [str(name) for name in question.factors.values][:2]
     runs, [first, *others] = question.runs, names
-    settings = " and ".join(clean(name, most=40) for name in names)
+    settings = " and ".join(clean(name_setting(name), most=40) for name in names)
     title = f"Score by {settings}{name_within(question.asked)}"
     caption = f"Bars are {PERCENT} CIs over seeds, for these items."
     if others:
@@ -56,7 +57,8 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
     means = summarise_scores(runs, by=[first], items=context.study.items)
     means = means.join(describe_means(means, runs, by=[first], write=context.write))
     rows, score = [clean(str(value)) for value in means[first]], context.score_label
-    panel = "", lambda ax: figures.draw_rows(means, ax, names=rows, label=first, name=score)
+    label = clean(name_setting(first))
+    panel = "", lambda ax: figures.draw_rows(means, ax, names=rows, label=label, name=score)
     height, alt = 1.1 + 0.4 * len(means), context.answer.sentence
     return Drawing(title, [panel], height, caption, alt=alt, rigid=True)
 

@@ -193,7 +193,7 @@ def test_the_levels_with_the_least_and_the_most_history_are_found_paired_by_seed
     assert found.size.low < found.size.mean < found.size.high
     by_decay = measure_variation(study, trials, ["ema_decay"])
     assert by_decay is not None
-    assert (by_decay.names, by_decay.keys) == (("ema_decay 0.75", "ema_decay 0.85"), ())
+    assert (by_decay.names, by_decay.keys) == (("EMA decay 0.75", "EMA decay 0.85"), ())
     assert measure_variation(study, trials, ["learning_rate"]) is None
     named = trials.assign(queue_size="K " + trials["queue_size"].astype("str"))
     texts = measure_variation(study, named, ["mtd", "queue_size"])

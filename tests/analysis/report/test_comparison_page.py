@@ -63,8 +63,8 @@ def headline_of(study: StudyFrames) -> object:
 def test_methods_at_an_equal_budget_open_the_page_each_at_its_best_and_its_rate() -> None:
     shown = headline_of(queue_or_batch())
     best, other = (
-        "SimCSE (batch_size 512, learning_rate 0.004)",
-        "MoCoSE (queue_size 448, learning_rate 0.001)",
+        "SimCSE (batch size 512, learning rate 0.004)",
+        "MoCoSE (queue size 448, learning rate 0.001)",
     )
     assert shown.answer == f"At an equal budget, {best} is best"
     assert shown.effect.text == f"{best} less {other}"
@@ -75,7 +75,7 @@ def test_methods_at_an_equal_budget_open_the_page_each_at_its_best_and_its_rate(
     assert f"{-row['difference_high']:.2f} to {-row['difference_low']:.2f}" in shown.effect.interval
     assert shown.certainty.startswith(
         "Methods compared at an equal budget of 2,048 sentences a trial, each with the "
-        "learning_rate chosen for it. Each method is at its best configuration. "
+        "learning rate chosen for it. Each method is at its best configuration. "
     )
     assert shown.recommendation.settings == {
         "method": "simcse",
@@ -104,10 +104,10 @@ def test_several_methods_are_the_question_beside_a_curve_over_mtd_too() -> None:
     study = queue_or_batch()
     curve = dataclasses.replace(study, trials=study.trials[(study.trials["batch_size"] == 64)])
     shown = headline_of(curve)
-    assert shown.answer.startswith("At an equal budget, MoCoSE (learning_rate 0.001) at MTD 13.7")
+    assert shown.answer.startswith("At an equal budget, MoCoSE (learning rate 0.001) at MTD 13.7")
     assert (
         "Methods compared at an equal budget of 2,048 sentences a trial, each with the "
-        "learning_rate chosen for it. Each method is at its best configuration."
+        "learning rate chosen for it. Each method is at its best configuration."
     ) in shown.certainty
     assert StudyContext(curve).verdict.sentence in summarise_study(StudyContext(curve))
 
@@ -138,7 +138,7 @@ def test_names_keep_the_setting_that_distinguishes_and_give_up_the_chosen_ones()
     names = ["learning_rate", "a_setting_with_a_long_name", "encoder"]
     full = name_rows(table, names, beside=["learning_rate"], most=200)
     assert full[0] == (
-        "a_setting_with_a_long_name 0.1, encoder …rs/of/the/group/small-1, learning_rate 0.001"
+        "a_setting_with_a_long_name 0.1, encoder …rs/of/the/group/small-1, learning rate 0.001"
     )
     short = name_rows(table, names, beside=["learning_rate"], most=65)
     assert short == [
@@ -198,7 +198,7 @@ def test_seconds_and_memory_stand_beside_the_score(tmp_path: Path) -> None:
     assert table.loc[8, ["seconds", "memory"]].tolist() == pytest.approx([11 + seeds, 64])
     assert "seconds of a trial" in page
     assert "peak memory, MB" in page
-    assert "1 SimCSE (batch_size 512)" in page
+    assert "1 SimCSE (batch size 512)" in page
     assert "method_costs.png" in [path.name for path in written.figures]
     bare = dataclasses.replace(study, trials=study.trials.assign(wall_seconds=np.nan))
     assert methods.build(StudyContext(bare)).figures["method_costs"] is None
@@ -237,9 +237,9 @@ def test_an_interaction_is_on_the_first_screen_with_its_interval() -> None:
     found = StudyContext(study).effects
     row = found.interactions.iloc[0]
     text = (
-        f"The effect of queue_size depends on temperature: 1024 less 64 is {row['difference']:.2f} "
+        f"The effect of queue size depends on temperature: 1024 less 64 is {row['difference']:.2f} "
         f"points (95 % CI {row['low']:.2f} to {row['high']:.2f}) more with temperature 0.05 than "
-        "with 0.1. Highest means by temperature: queue_size 1024 at 0.05, 64 at 0.1."
+        "with 0.1. Highest means by temperature: queue size 1024 at 0.05, 64 at 0.1."
     )
     assert text in headline_of(study).certainty
     assert text in describe_effects(found, POINTS)
@@ -292,7 +292,7 @@ def test_the_results_as_latex_have_a_bold_best_only_where_it_is_separated() -> N
     best = clear.best.ranked.iloc[0]
     half = best["high"] - best["mean"]
     assert bold.endswith(rf"& \textbf{{{best['mean']:.2f}}} $\pm$ {half:.2f} \\")
-    assert r"SimCSE (batch\_size 512" in bold
+    assert r"SimCSE (batch size 512" in bold
     assert f"% Means of {len(SEEDS)} seeds; +- is half of the 95 % CI over seeds" in lines[0]
     assert r"\textbf" not in write_results(noisy)
     unseeded = dataclasses.replace(clear.study, table={"seed": NO_SEEDS})

@@ -135,9 +135,9 @@ def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_t
     shown = headline_of(study).recommendation
     assert shown.model.startswith(
         "Kept model: /m/mtd on host box, of trial 0 (seed 0), which has the highest sts_dev of all "
-        "trials and another configuration (ema_decay 0.5)."
+        "trials and another configuration (EMA decay 0.5)."
     )
-    assert shown.text.endswith("so it is too high; sts_dev chooses another (ema_decay 0.5, MTD 4).")
+    assert shown.text.endswith("so it is too high; sts_dev chooses another (EMA decay 0.5, MTD 4).")
     assert shown.command == "mtdlab reproduce mtd 5 --out models/mtd-median"
     # one easy seed that the others have not run yet does not make a level the best on dev
     early = trials["number"].isin([1, 2])
@@ -226,9 +226,9 @@ def test_a_learning_rate_study_opens_with_a_paired_difference() -> None:
     trials = pd.concat([low, high], ignore_index=True).assign(number=range(12))
     shown = headline_of(build_study(trials))
     assert shown.question == "Which configuration has the highest sts_average?"
-    assert shown.answer == "learning_rate 0.001 is best"
+    assert shown.answer == "learning rate 0.001 is best"
     assert shown.effect.value == "+2.05"
-    assert shown.effect.text == "learning_rate 0.001 less learning_rate 0.0001"
+    assert shown.effect.text == "learning rate 0.001 less learning rate 0.0001"
     assert shown.certainty == "Blocked by seed, multiplicity-adjusted; 6 seeds."
     equal = pd.concat([low, high.assign(score=low["score"].to_numpy()[::-1])], ignore_index=True)
     shown = headline_of(build_study(equal.assign(number=range(12))))
@@ -307,7 +307,7 @@ def test_configurations_that_are_equivalent_are_chosen_by_cost() -> None:
     study = rates_study({1e-3: BY_SEED + small, 1e-4: BY_SEED, 1e-2: BY_SEED - 9 - small})
     shown = headline_of(study)
     assert shown.answer == (
-        "learning_rate 0.001 has the highest mean score; 2 of 3 may be the best, and any two of "
+        "learning rate 0.001 has the highest mean score; 2 of 3 may be the best, and any two of "
         "them differ by less than 0.5 points"
     )
     assert shown.certainty.endswith("Equivalence tests at 5 %.")
@@ -326,7 +326,7 @@ def test_the_best_of_two_is_separated_by_its_interval_not_by_a_one_sided_compari
     assert 0.05 < stats.ttest_1samp(lead, 0).pvalue < 0.06
     study = rates_study({1e-3: BY_SEED + lead, 1e-4: BY_SEED})
     shown, best = headline_of(study), StudyContext(study).best
-    assert shown.answer.endswith("; learning_rate 0.0001 is not significantly worse")
+    assert shown.answer.endswith("; learning rate 0.0001 is not significantly worse")
     # the table, JSON and Python name the same ones
     assert sorted(best.judged.may_be_best) == [0, 6]
     assert best.table["may_be_best"].all()
@@ -335,7 +335,7 @@ def test_the_best_of_two_is_separated_by_its_interval_not_by_a_one_sided_compari
 
 def test_a_separated_configuration_is_confirmed() -> None:
     shown = headline_of(rates_study({1e-3: BY_SEED + 3 + BY_SEED % 2, 1e-4: BY_SEED}))
-    assert (shown.is_open, shown.answer) == (False, "learning_rate 0.001 is best")
+    assert (shown.is_open, shown.answer) == (False, "learning rate 0.001 is best")
     assert shown.next_step.command == "mtdlab confirm mtd"
 
 
@@ -344,17 +344,17 @@ def test_the_best_is_not_the_one_that_ran_with_easier_seeds() -> None:
     best = [50.0, 52.1, 49, 20, 22.2]
     study = rates_study({1e-4: [47.0, 49.2, 46.1], 1e-3: best, 1e-2: [49, 51, 48.2, 19, 21]})
     shown = headline_of(study)
-    assert shown.answer == "learning_rate 0.001 is best"
-    assert shown.effect.text == "learning_rate 0.001 less learning_rate 0.01, the runner-up"
-    assert "Above the lowest, learning_rate 0.0001:" in shown.certainty
+    assert shown.answer == "learning rate 0.001 is best"
+    assert shown.effect.text == "learning rate 0.001 less learning rate 0.01, the runner-up"
+    assert "Above the lowest, learning rate 0.0001:" in shown.certainty
 
 
 def test_the_runner_up_of_equal_configurations_is_the_equal_one() -> None:
     """40.1 + 0.2 differs from 40.3 by rounding."""
     scores = [40.1 + 0.2 + seed for seed in range(4)], [40.3 + seed for seed in range(4)]
     shown = headline_of(rates_study({1e-2: [35.0] * 4, 1e-3: scores[1], 1e-4: scores[0]}))
-    assert shown.answer.startswith("learning_rate 0.001 has the highest mean score")
-    assert shown.effect.text == "learning_rate 0.001 less learning_rate 0.0001, the runner-up"
+    assert shown.answer.startswith("learning rate 0.001 has the highest mean score")
+    assert shown.effect.text == "learning rate 0.001 less learning rate 0.0001, the runner-up"
     assert shown.effect.value == "+0.00"
 
 
@@ -364,7 +364,7 @@ def test_a_mean_that_is_highest_for_common_seeds_alone_is_called_so() -> None:
     trials = study.trials[study.trials["score"].notna()]
     context = StudyContext(dataclasses.replace(study, trials=trials))
     assert context.answer.heading.startswith(
-        "learning_rate 0.001 has the highest mean score adjusted for missing seeds"
+        "learning rate 0.001 has the highest mean score adjusted for missing seeds"
     )
     (table,) = configurations.TOPIC.build(context).tables
     assert "Rows lack seeds: a mean is over the row's own ones" in table.caption
@@ -381,7 +381,7 @@ def test_of_too_many_configurations_those_that_are_compared_are_named(
         {rate / 1e3: BY_SEED[:3] - rate + draws.normal(size=3) for rate in range(1, 7)}
     )
     context = StudyContext(study)
-    assert "the lowest of the 4 compared, learning_rate 0.004" in context.answer.certainty
+    assert "the lowest of the 4 compared, learning rate 0.004" in context.answer.certainty
     (table,) = configurations.TOPIC.build(context).tables
     assert "Of 6 rows the 4 with the highest means are compared" in table.caption
     assert len(table.rows) == 4
@@ -549,7 +549,7 @@ def test_the_verdict_says_what_the_page_answers() -> None:
     """Of runs of one MTD it is that on the best."""
     study = build_study(pd.concat([RATES, BETTER]))
     shown, verdict = headline_of(study), StudyContext(study).answer.verdict
-    assert shown.answer == "learning_rate 0.2 is best"
+    assert shown.answer == "learning rate 0.2 is best"
     stated = f"{shown.answer}. {shown.effect.text}: {shown.effect.value} "
     assert verdict.sentence.startswith(stated)
     assert list_numbers(verdict)["verdict"] == "separated"

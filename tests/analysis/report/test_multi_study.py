@@ -142,7 +142,7 @@ def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> No
     best = find_best_setting(three[0])
     means = three[0].trials.groupby("queue_size")["score"].mean()
     size = means.idxmax()
-    assert best["setting"].tolist() == [f"queue_size {size}"]
+    assert best["setting"].tolist() == [f"queue size {size}"]
     assert best["mean"].tolist() == pytest.approx([means.max()])
     assert find_best_setting(three[2]).empty
 
@@ -154,7 +154,7 @@ def test_the_best_setting_is_within_the_run() -> None:
     kept = dataclasses.replace(study, beyond_run="keep")
     overview = compute_overview([study, kept])
     # with one setting left nothing varies
-    assert overview["setting"].tolist() == ["", "ema_decay 0.995"]
+    assert overview["setting"].tolist() == ["", "EMA decay 0.995"]
 
 
 def test_settings_are_distinguished_by_value(settings: Settings) -> None:
@@ -170,7 +170,7 @@ def test_settings_are_distinguished_by_value(settings: Settings) -> None:
     best = find_best_setting(study)
     assert best[["n", "mean"]].to_numpy().tolist() == [pytest.approx([2, 20])]
     assert best["setting"].tolist() == [
-        "learning_rate 1e-5, in_batch_negatives false, prediction_dim the encoder's, "
+        "learning rate 1e-5, in-batch negatives false, prediction dimension the encoder's, "
         "ema_decay_end none"
     ]
 

@@ -43,9 +43,10 @@ def test_every_tried_value_is_on_the_page_and_no_condition(tmp_path: Path) -> No
     assert "highest mean sts_dev, over seeds that only the choice has (8, 9)" in html
     assert "differences at their chosen values" in html
     assert "16 of 16 trials (12 that choose nuisance settings) complete, none failed" in html
-    assert "learning rate 0.004" not in html.split('id="tuning"')[0]
+    # the LaTeX table names the rows by all that was chosen
+    assert "learning rate 0.004" not in html.split("Results table")[0]
     table = pd.read_csv(tmp_path / "tables" / "tuning.csv")
-    assert table["group"].tolist() == ["ema_decay 0.5"] * 3 + ["ema_decay 0.9"] * 3
+    assert table["group"].tolist() == ["EMA decay 0.5"] * 3 + ["EMA decay 0.9"] * 3
     assert table.loc[table["chosen"], "learning_rate"].tolist() == [0.004, 0.002]
     # 100 points for each unit of the rate
     assert table["difference"].tolist() == pytest.approx([-0.3, -0.2, 0.0] * 2)
@@ -77,7 +78,7 @@ def test_a_group_is_named_by_the_setting_that_shares_its_choice() -> None:
     study = tuned(chosen={0.5: 0.002, 0.9: 0.002}, per=("ema_decay",))
     contents = tuning.build(StudyContext(study))
     assert contents is not None
-    assert {*contents.csv["tuning"]["group"]} == {"ema_decay 0.5", "ema_decay 0.9"}
+    assert {*contents.csv["tuning"]["group"]} == {"EMA decay 0.5", "EMA decay 0.9"}
     assert "chosen for each value of ema_decay before" in contents.text[0]
 
 

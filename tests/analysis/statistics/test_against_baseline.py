@@ -113,8 +113,8 @@ def test_it_is_named_by_what_the_file_gives_it() -> None:
     trials = make_trials()
     assert name_baseline(beside(trials, {0: 40.0})) == "SimCSE without a queue"
     other = beside(trials, {0: 40.0}, learning_rate=0.001)
-    assert name_baseline(other) == "SimCSE, learning_rate 0.001 without a queue"
+    assert name_baseline(other) == "SimCSE, learning rate 0.001 without a queue"
     assert other.baseline is not None
     own = replace(other.baseline, values={"ema_decay": 0.0})
-    assert name_baseline(replace(other, baseline=own)) == "ema_decay 0"
+    assert name_baseline(replace(other, baseline=own)) == "EMA decay 0"
     assert name_baseline(build_study(trials)) == ""

@@ -169,7 +169,7 @@ def test_candidates_are_the_configurations_that_may_be_the_best() -> None:
     assert table.index.tolist() == [5, 9]
     assert table["status"].tolist() == ["may be the best", "not run"]
     assert table["other_n"].tolist() == [3, 0]
-    assert table.loc[5, "configuration"] == "ema_decay 0.75"
+    assert table.loc[5, "configuration"] == "EMA decay 0.75"
     low = compute_candidates(first, study("falling", (9, 5, 2, 1), draw=1)).set_index("mtd")
     assert set(low["status"]) == {"not the best"}
     assert compute_candidates(study("one", (1, 2, 3, 4), seeds=(0,)), other).empty
@@ -191,7 +191,7 @@ def test_the_section_states_order_and_best_in_both_units() -> None:
     assert halves.startswith("large, MTD in half-lives: 2 common levels, too few for an order.")
     assert halves.endswith("a ratio of 1 (1 to 1), so they may be the same.")
     assert contents.csv["transfer"]["unit"].tolist() == ["steps", "half-lives"]
-    assert contents.csv["transfer_candidates"]["configuration"].tolist() == ["ema_decay 0.75"]
+    assert contents.csv["transfer_candidates"]["configuration"].tolist() == ["EMA decay 0.75"]
     drawing = contents.figures["transfer"]
     assert drawing.title == "Deviation from each study's mean, by study"
 
