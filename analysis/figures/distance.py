@@ -156,29 +156,6 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
     extend_to([float(runs["score"].mean()) for runs in methods.values()], ax)
 
 
-def draw_level(
-    score: float,
-    ax: Axes,
-    label: str,
-    mark: tuple[str, str],
-    *,
-    line: Any = "--",
-    labels: pd.DataFrame | None = None,
-) -> None:
-    """A horizontal line at a score that belongs to no place of the horizontal axis.
-
-    `mark` is the colour of the line, and the marker at its right end, so that methods differ in
-    more than colour; none if empty. The end of the line states the one row of `labels`.
-    """
-    colour, marker = mark
-    ax.axhline(score, color=colour, linestyle=line, linewidth=1.4, label=label, zorder=3)
-    edge = ax.get_yaxis_transform()
-    if marker:
-        ax.plot(1, score, marker, color=colour, transform=edge, clip_on=False)
-    if labels is not None:
-        add_spots(ax, [1.0], [score], labels, transform=edge)
-
-
 def draw_baseline(name: str, score: Estimate, ax: Axes) -> None:
     """The mean of a study's baseline as a line with its name, its interval as a band.
 
@@ -359,17 +336,22 @@ def _draw_means(
 ) -> None:
     """A curve through the means with an MTD, and a horizontal line for each without.
 
-    `untraced` is the method of the means without an MTD, where the label does not name it.
+    `mark` is the colour of the line, and the marker at its right end, so that methods differ in
+    more than colour. `untraced` is the method of the means without an MTD, where the label does not
+    name it.
     """
-    colour, _ = mark
+    colour, marker = mark
     curve, levels = means[means["mtd"] > 0], means[~(means["mtd"] > 0)]
     if len(curve):
         draw_curve(curve, ax, label=label, mark=mark)
         ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
         label = f"{label}: {untraced}"
+    edge, name = ax.get_yaxis_transform(), f"{label} (no MTD)".strip()
     for place, row in enumerate(levels.to_dict("records")):
-        labels, name = levels.iloc[[place]], f"{label} (no MTD)".strip()
-        draw_level(row["mean"], ax, name, mark, line=line, labels=labels)
+        score = row["mean"]
+        ax.axhline(score, color=colour, linestyle=line, linewidth=1.4, label=name, zorder=3)
+        ax.plot(1, score, marker, color=colour, transform=edge, clip_on=False)
+        add_spots(ax, [1.0], [score], levels.iloc[[place]], transform=edge)
         if np.isfinite(row["low"]):
             ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
 

@@ -130,7 +130,6 @@ def draw_grid(
     cells = grid.to_numpy(dtype=np.float64)
     high, written = np.nanmax(cells), style.score_format()
     texts = np.vectorize(written.as_read)(cells)
-    texts = np.vectorize(written.as_read)(cells)
     wide = style.axes_size(ax)[0] / grid.shape[1] > _LEGIBLE
     seaborn.heatmap(
         grid,

@@ -5,7 +5,7 @@ Logarithms for MTD, at least one point for scores, plain numbers.
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -56,6 +56,31 @@ _LABELS = 66
 _BESIDE = 36
 
 
+_LOOK: dict[str, Any] = {
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "axes.titlecolor"), INK),
+    **dict.fromkeys(("text.color", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), LEGEND_SIZE),
+    "axes.facecolor": "none",
+    "axes.formatter.limits": (-9, 9),
+    "axes.formatter.useoffset": False,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": FONT_SIZE,
+    "axes.titleweight": "bold",
+    "axes.axisbelow": True,
+    "figure.facecolor": "white",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": FONT_SIZE,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "legend.columnspacing": 1.2,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "svg.fonttype": "none",
+}
 _SCORES: ContextVar[ScoreFormat] = ContextVar("scores", default=POINTS)
 
 
@@ -64,7 +89,7 @@ def figure_style(name: str, scores: ScoreFormat = POINTS) -> Iterator[None]:
     """The settings under which a figure called `name` is made and written, and its scores."""
     before = _SCORES.set(scores)
     try:
-        with _settings(name):
+        with matplotlib.rc_context(_LOOK | {"svg.hashsalt": name}):
             yield
     finally:
         _SCORES.reset(before)
@@ -96,37 +121,6 @@ def turn_axes(ax: Axes) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         if isinstance(axis.get_major_formatter(), AsRead):
             axis.set_inverted(True)
-
-
-def _settings(name: str) -> AbstractContextManager[None]:
-    return matplotlib.rc_context(
-        {
-            **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "axes.titlecolor"), INK),
-            **dict.fromkeys(("text.color", "xtick.color", "ytick.color"), INK),
-            **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), LEGEND_SIZE),
-            "axes.facecolor": "none",
-            "axes.formatter.limits": (-9, 9),
-            "axes.formatter.useoffset": False,
-            "axes.grid": True,
-            "axes.spines.right": False,
-            "axes.spines.top": False,
-            "axes.titlelocation": "left",
-            "axes.titlesize": FONT_SIZE,
-            "axes.titleweight": "bold",
-            "axes.axisbelow": True,
-            "figure.facecolor": "white",
-            "font.family": "sans-serif",
-            "font.sans-serif": ["DejaVu Sans"],
-            "font.size": FONT_SIZE,
-            "grid.color": GRID,
-            "grid.linewidth": 0.8,
-            "legend.columnspacing": 1.2,
-            "legend.frameon": False,
-            "legend.handlelength": 1.8,
-            "svg.fonttype": "none",
-            "svg.hashsalt": name,
-        }
-    )
 
 
 def mark_of(place: int) -> tuple[str, str]:

@@ -14,10 +14,10 @@ from mtdlab.analysis.inference.verdict import UNMEASURED, UNVARIED, Judgement
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.next_steps import (
     NextStep,
-    choose_by_cost,
-    run_best,
+    confirm_command,
+    new_seeds,
     run_more_seeds,
-    vary_history,
+    step,
 )
 from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.varied_history import (
@@ -167,10 +167,14 @@ class Question(ABC):
         """What to do next where the study is over."""
         study = self.results.study
         if self.is_within:
-            is_open = self.outcome is QuestionOutcome.OPEN
-            return vary_history() if is_open else choose_by_cost(study)
+            if self.outcome is QuestionOutcome.OPEN:
+                more = "a higher learning rate or more steps"
+                return step(f"Use {more}, so that the levels differ in history")
+            margin = self.write.stated_margin
+            return step(f"Choose by cost: differences are below the margin of {margin}")
         if self.shows_best:
-            return run_best(study)
+            text = f"Run the best configuration and the next one {new_seeds(study)}"
+            return step(text, confirm_command(study))
         return run_more_seeds(self.results, self.need, wider=self.wider, is_paired=self.is_paired)
 
     def reply(self, heading: str, certainty: str, **rest: Any) -> Answer:

@@ -78,17 +78,6 @@ def new_seeds(study: StudyFrames) -> str:
     return f"with {CONFIRMATION_SEEDS} new seeds ({time})"
 
 
-def choose_by_cost(study: StudyFrames) -> NextStep:
-    """The step of a study whose differences do not matter."""
-    margin = study.score_format.stated_margin
-    return step(f"Choose by cost: differences are below the margin of {margin}")
-
-
-def vary_history() -> NextStep:
-    """The step of a study whose levels were not shown to differ in history."""
-    return step("Use a higher learning rate or more steps, so that the levels differ in history")
-
-
 def extend_range(nuisance: NuisanceTrials | None) -> NextStep | None:
     """The step of a study that chose the same end of a range for each configuration; else None."""
     if nuisance is None or not len(nuisance.trials):
@@ -103,12 +92,6 @@ def extend_range(nuisance: NuisanceTrials | None) -> NextStep | None:
                 text = f"the {end} one tried, {value:g}, was chosen in all {len(chosen):,} choices"
                 return step(f"Try {beyond} values of {clean(name)}: {text}")
     return None
-
-
-def run_best(study: StudyFrames) -> NextStep:
-    """The step of a study whose best configuration is shown to be the best."""
-    text = f"Run the best configuration and the next one {new_seeds(study)}"
-    return step(text, confirm_command(study))
 
 
 def run_more_seeds(

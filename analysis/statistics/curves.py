@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from mtdlab.analysis.data.runs import completed_runs, mtd_or_0, traced_runs
 from mtdlab.analysis.data.tasks import TASKS
 from mtdlab.analysis.inference.intervals import estimate, summarise
-from mtdlab.analysis.measures import Floats
 
 # The reference point of the distances: identical embeddings of positive pairs, and a uniform
 # distribution on a sphere of high dimension (the lowest uniformity at t = 2).
@@ -95,21 +94,26 @@ def effective_rank(values: ArrayLike) -> float:
     return float(np.exp(scipy.special.entr(sizes / sizes.sum()).sum()))
 
 
-def _label_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:
-    """The spectra (R, D) of scored runs with an MTD, and the moment, mtd and seed of each.
+def rank_spectra(spectra: pd.DataFrame, moment: str) -> pd.Series:
+    """The effective rank of the spectra at a moment, "before" or "after", by the number of the run.
 
-    Those with values that are not finite, or all 0, are left out.
+    Spectra with values that are not finite, or all 0, are left out.
     """
+    if spectra.empty:
+        return pd.Series(dtype="float64")
+    chosen = _select_usable(spectra[spectra.index.get_level_values(1) == moment].droplevel(1))
+    ranks = [effective_rank(row) for row in chosen.to_numpy(dtype=np.float64)]
+    return pd.Series(ranks, index=chosen.index, dtype="float64")
+
+
+def _select_usable(spectra: pd.DataFrame) -> pd.DataFrame:
+    """The spectra (R, D) without those with values that are not finite, or all 0."""
     values = spectra.to_numpy(dtype=np.float64)
-    usable = np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)
-    index = spectra.index.set_names(["number", "moment"]).to_frame(index=False)
-    runs = traced_runs(trials)[["number", "mtd", "seed"]]
-    labels = index.reset_index(names="row")[usable].merge(runs, on="number")
-    return labels, values[labels["row"]]
+    return spectra[np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)]
 
 
 def compute_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
-    """Mean spectrum before training, and after it at each level of MTD.
+    """Mean spectrum before training, and after it at each level of MTD, of scored runs with an MTD.
 
     Returns:
         A row per (moment, mtd), mtd NaN before training; each spectrum is divided by its largest
@@ -117,20 +121,21 @@ def compute_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame
     """
     if spectra.empty:
         return pd.DataFrame()
-    labels, values = _label_spectra(trials, spectra)
-    relative = pd.DataFrame(values / values[:, :1])
-    level = labels["mtd"].mask(labels["moment"] == "before")
-    return relative.groupby([labels["moment"], level], dropna=False, sort=True).mean()
+    known = _select_usable(spectra).rename_axis(["number", "moment"]).reset_index()
+    merged = known.merge(traced_runs(trials)[["number", "mtd"]], on="number")
+    relative = merged[spectra.columns].div(merged[spectra.columns[0]], axis="index")
+    level = merged["mtd"].mask(merged["moment"] == "before")
+    return relative.groupby([merged["moment"], level], dropna=False, sort=True).mean()
 
 
 def compute_effective_ranks(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
     """Effective rank before and after training: moment, mtd, n, seeds, mean, low, high."""
-    if spectra.empty:
-        ranked = pd.DataFrame(columns=["moment", "mtd", "seed", "rank"], dtype="float64")
-    else:
-        labels, values = _label_spectra(trials, spectra)
-        ranked = labels.assign(rank=[*map(effective_rank, values)])
-    return summarise(ranked, by=["moment", "mtd"], value="rank")
+    runs = traced_runs(trials)
+    ranked = pd.concat(
+        runs.assign(moment=moment, rank=runs["number"].map(rank_spectra(spectra, moment)))
+        for moment in ("after", "before")
+    )
+    return summarise(ranked.dropna(subset="rank"), by=["moment", "mtd"], value="rank")
 
 
 MIN_LEVELS = 6

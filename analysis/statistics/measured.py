@@ -11,7 +11,7 @@ import pandas as pd
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import completed_runs
 from mtdlab.analysis.data.tasks import TASKS, TRANSFER
-from mtdlab.analysis.statistics.curves import effective_rank, measure_distances
+from mtdlab.analysis.statistics.curves import measure_distances, rank_spectra
 
 _LAST_HALF = 0.5
 
@@ -29,51 +29,15 @@ def measure_runs(study: StudyFrames, name: str) -> pd.Series:
 
 
 def _runs(study: StudyFrames) -> pd.DataFrame:
-    """The measures of completed runs, missing where they were not recorded."""
+    """The measures of completed runs by their number, NaN where they were not recorded."""
     runs = completed_runs(study.ranked_trials).set_index("number")
-    return runs.reindex(columns=["score", "score_before", "alignment", "uniformity"])
-
-
-def _measure_gain(study: StudyFrames) -> pd.Series:
-    runs = _runs(study)
-    return runs["score"].astype("float64") - runs["score_before"].astype("float64")
-
-
-def _measure_transfer(study: StudyFrames) -> pd.Series:
-    scores = study.scores[study.scores["task"].isin(TRANSFER)]
-    return scores.groupby("number")["score"].mean()
-
-
-def _measure_nearness(study: StudyFrames) -> pd.Series:
-    return -measure_distances(_runs(study))["l2"]
-
-
-def _measure_evenness(study: StudyFrames) -> pd.Series:
-    return -_runs(study)["uniformity"].astype("float64")
-
-
-def _measure_ranks(study: StudyFrames, moment: str = "after") -> pd.Series:
-    spectra = study.spectra
-    if spectra.empty:
-        return pd.Series(dtype="float64")
-    chosen = spectra[spectra.index.get_level_values(1) == moment].droplevel(1)
-    values = chosen.to_numpy(dtype=np.float64)
-    usable = np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)
-    ranks = [effective_rank(row) for row in values[usable]]
-    return pd.Series(ranks, index=chosen.index[usable], dtype="float64")
-
-
-def _measure_rank_gain(study: StudyFrames) -> pd.Series:
-    return (_measure_ranks(study) - _measure_ranks(study, "before")).dropna()
+    measures = ["score", "score_before", "alignment", "uniformity"]
+    return runs.reindex(columns=measures).astype("float64")
 
 
 def _evaluations(study: StudyFrames) -> pd.DataFrame:
     curves = study.curves[study.curves["score"].notna()]
     return curves[curves["number"].isin(_runs(study).index)].sort_values(["number", "step"])
-
-
-def _measure_final(study: StudyFrames) -> pd.Series:
-    return _evaluations(study).groupby("number")["score"].last()
 
 
 def _measure_swing(study: StudyFrames) -> pd.Series:
@@ -85,13 +49,17 @@ def _measure_swing(study: StudyFrames) -> pd.Series:
 
 
 MEASURES: Mapping[str, Callable[[StudyFrames], pd.Series]] = {
-    "gain": _measure_gain,
-    "transfer": _measure_transfer,
-    "nearness": _measure_nearness,
-    "evenness": _measure_evenness,
-    "rank": _measure_ranks,
-    "rank_gain": _measure_rank_gain,
-    "final": _measure_final,
+    "gain": lambda study: _runs(study)["score"] - _runs(study)["score_before"],
+    "transfer": lambda study: (
+        study.scores[study.scores["task"].isin(TRANSFER)].groupby("number")["score"].mean()
+    ),
+    "nearness": lambda study: -measure_distances(_runs(study))["l2"],
+    "evenness": lambda study: -_runs(study)["uniformity"],
+    "rank": lambda study: rank_spectra(study.spectra, "after"),
+    "rank_gain": lambda study: (
+        rank_spectra(study.spectra, "after") - rank_spectra(study.spectra, "before")
+    ),
+    "final": lambda study: _evaluations(study).groupby("number")["score"].last(),
     "swing": _measure_swing,
 }
 NAMES: Mapping[str, str] = {

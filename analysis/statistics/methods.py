@@ -16,7 +16,7 @@ from mtdlab.analysis.inference.best import (
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.shapes import highest_column
 from mtdlab.analysis.statistics.configurations import COLUMNS, compare_groups, differences_to_best
-from mtdlab.analysis.statistics.curves import effective_rank
+from mtdlab.analysis.statistics.curves import rank_spectra
 
 _VALUES = [*MEAN, *DIFFERENCE]
 
@@ -82,7 +82,7 @@ def compute_method_properties(study: StudyFrames) -> pd.DataFrame:
     measured = {
         "alignment": runs["alignment"],
         "uniformity": runs["uniformity"],
-        "effective rank": runs["number"].map(_ranks_after(study.spectra)),
+        "effective rank": runs["number"].map(rank_spectra(study.spectra, "after")),
         "seconds per 1,000 sentences": 1000 * runs["wall_seconds"] / sentences,
         "peak memory, MB": runs["peak_memory"] / 1e6,
     }
@@ -112,12 +112,3 @@ def compute_paths(study: StudyFrames) -> pd.DataFrame:
     table.insert(0, "n", groups["number"].nunique())
     table = table.reset_index()
     return table[table["n"] == table.groupby("method")["n"].transform("max")]
-
-
-def _ranks_after(spectra: pd.DataFrame) -> dict[int, float]:
-    """The effective rank after training by the number of the trial."""
-    return {
-        number: effective_rank(row)
-        for (number, moment), row in zip(spectra.index, spectra.to_numpy(float), strict=True)
-        if moment == "after" and np.isfinite(row).all() and row.any()
-    }

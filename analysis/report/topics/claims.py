@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
@@ -58,21 +59,14 @@ def tabulate_claims(contexts: Sequence[StudyContext], *, every: bool = False) ->
     about have a row too.
     """
     asked = [(context, question) for context in contexts for question in ask_claims(context)]
-    rows = [_list_row(context, question) for context, question in asked]
-    found = {question.claim.name for _, question in asked}
+    holm = judge_by_holm([question.p_value for _, question in asked])
+    rows = [_list_row(*pair, is_shown=is_shown) for pair, is_shown in zip(asked, holm, strict=True)]
+    found, places = {row["name"] for row in rows}, [claim.name for claim in load_claims()]
     if every:
         rows += [_list_missing(claim) for claim in load_claims() if claim.name not in found]
-    holm = judge_by_holm([question.p_value for _, question in asked])
-    for row, is_shown, (_, question) in zip(rows, holm, asked, strict=False):
-        row["holm"] = "" if math.isnan(question.p_value) else "yes" if is_shown else "no"
-    table = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
-    places = {claim.name: place for place, claim in enumerate(load_claims())}
     verdicts = [*SIGNS]
-    order = pd.DataFrame(
-        {"verdict": table["verdict"].map(verdicts.index), "place": table["name"].map(places)}
-    )
-    ordered = order.sort_values(["verdict", "place"], kind="stable").index
-    return table.loc[ordered].reset_index(drop=True)
+    rows.sort(key=lambda row: (verdicts.index(row["verdict"]), places.index(row["name"])))
+    return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
 
 
 def find_claims(context: StudyContext) -> pd.DataFrame:
@@ -80,11 +74,12 @@ def find_claims(context: StudyContext) -> pd.DataFrame:
     return tabulate_claims([context])
 
 
-def _list_row(context: StudyContext, question: ClaimQuestion) -> dict[str, object]:
+def _list_row(context: StudyContext, question: ClaimQuestion, *, is_shown: bool) -> dict[str, Any]:
     claim, judged = question.claim, question.judged
     effect, sizes = question.answer.effect, question.sizes
     row = _list_missing(claim) | {"verdict": judged.verdict, "why": question.why}
     row |= {"study": context.study.name, "scale": _describe_scale(context, question)}
+    row["holm"] = "" if math.isnan(question.p_value) else "yes" if is_shown else "no"
     if effect is not None:
         size = effect.size
         row |= {"difference": effect.text, "seeds": judged.seeds}
@@ -93,7 +88,7 @@ def _list_row(context: StudyContext, question: ClaimQuestion) -> dict[str, objec
     return row
 
 
-def _list_missing(claim: PaperClaim) -> dict[str, object]:
+def _list_missing(claim: PaperClaim) -> dict[str, Any]:
     """The row of a claim that no study is about."""
     asks = f"; studies/paper/{claim.study}.yaml asks it" if claim.study else ""
     signed = sorted(claim.sizes, key=abs)
