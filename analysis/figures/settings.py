@@ -1,4 +1,4 @@
-"""Figures of the settings: importances, parallel coordinates, and the parts of an MTD on points."""
+"""Figures of the settings: parallel coordinates, interactions, costs, the parts of an MTD."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -105,22 +105,6 @@ def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str) -> None:
     ax.set_xlim(0, 1.1 * float(table["seconds"].max()))
     ax.set_xlabel("seconds of a trial")
     style.label_score(ax, name)
-
-
-def draw_importances(table: pd.DataFrame, ax: Axes) -> None:
-    """A bar for each setting, the largest on top; the seed's is grey.
-
-    `table` is `compute_importances` with the column label: how a setting is written.
-    """
-    rows = np.arange(len(table))
-    colours = [style.RUN if name == "seed" else style.ACCENT for name in table["setting"]]
-    bars = ax.barh(rows, table["importance"], color=colours, height=0.6)
-    ax.bar_label(bars, [f"{share:.2f}" for share in table["importance"]], padding=3)
-    ax.set_yticks(rows, table["label"].tolist(), parse_math=False)
-    ax.set_ylim(len(table) - 0.5, -0.5)
-    ax.set_xlim(0, max(1.15 * float(table["importance"].max()), 0.1))
-    ax.set_xlabel("importance (share)")
-    ax.grid(visible=False, axis="y")
 
 
 _MOST_VALUES = 8

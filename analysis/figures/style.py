@@ -56,7 +56,7 @@ _LABELS = 66
 _BESIDE = 36
 
 
-_LOOK: dict[str, Any] = {
+_LOOK: Any = {
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "axes.titlecolor"), INK),
     **dict.fromkeys(("text.color", "xtick.color", "ytick.color"), INK),
     **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), LEGEND_SIZE),

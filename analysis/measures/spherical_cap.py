@@ -89,27 +89,6 @@ def compute_spherical_cap(
     )
 
 
-def describe_spherical_cap(frame: pd.DataFrame) -> str:
-    """The table, with rising dimensions, as text."""
-    sentences = []
-    for angle, rows in frame.groupby("angle"):
-        low, high = rows.iloc[0], rows.iloc[-1]
-        distance = (high["mixed"] - high["mean"]) / high["std"]
-        sentences.append(
-            f"On a cap of {angle:g}° the standard deviation of the cosine of a random pair falls "
-            f"from {low['std']:.3f} in {low['dimension']:.0f} dimensions to {high['std']:.3f} in "
-            f"{high['dimension']:.0f}, around a mean of {high['mean']:.3f}; a mixed negative "
-            f"(λ {MIXING_WEIGHT:g}) has {high['mixed']:.3f} there, {distance:.1f} standard "
-            "deviations above it."
-        )
-    gap = (frame["simulated_mean"] - frame["mean"]).abs().max()
-    sentences.append(
-        f"Closed form and simulation ({frame['pairs'].iloc[0]:,} pairs each) differ by at most "
-        f"{gap:.4f} in the mean."
-    )
-    return " ".join(sentences)
-
-
 def _checked(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
     d, omega = check_range("dimension", dimension, 3), np.asarray(angle, dtype=np.float64)
     wrong = ~((omega > 0) & (omega <= np.pi))

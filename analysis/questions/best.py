@@ -28,12 +28,11 @@ from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.power import Needed, PlannedDesign, need_for_verdict
 from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
-from mtdlab.analysis.questions.effect import describe_effect, describe_effects
+from mtdlab.analysis.questions.effect import describe_effect
 from mtdlab.analysis.questions.results import StudyResults, at_defaults
 from mtdlab.analysis.questions.varied_history import claim_within
 from mtdlab.analysis.questions.wording import (
     clean,
-    describe_items,
     describe_over_looks,
     join_sentences,
     join_words,
@@ -289,18 +288,8 @@ class BestQuestion(Question):
     def describe(self) -> tuple[str, ...]:
         if len(self.table) < 2:
             return ()
-        if self.basis.explores:
-            return self.describe_rows()
-        if self.is_of_methods:
-            return self._describe_methods()
-        found = None if self.results.asks_differences else self.results.effects
-        return (*self.describe_rows(), *(describe_effects(found, self.write) if found else ()))
-
-    def describe_rows(self) -> tuple[str, str]:
-        """Sentences on the best configuration, and on how many others are significantly worse."""
-        table, best = self.table, self.table.iloc[0]
-        highest = f"{self.write.say(describe_highest(table))}{self._of_search}"
-        return f"{best[NAME]} {highest}: {self.write.score(best['mean'])}.", self._count_worse()
+        presets = self._describe_presets() if self.is_of_methods else ""
+        return tuple(filter(None, (self._count_worse(), presets)))
 
     def _count_worse(self) -> str:
         """A sentence on how many of the others are significantly worse than the best."""
@@ -320,18 +309,6 @@ class BestQuestion(Question):
     def confidence(self) -> str:
         """The confidence of comparisons with the best, as text."""
         return f"{100 * self.judged.confidence:.3g} %{over_all_looks(self.judged.over_looks)}"
-
-    def _describe_methods(self) -> tuple[str, ...]:
-        """Sentences on the best method, and on how the others differ from it."""
-        best, budget = self.ranked.iloc[0], describe_budget(self.results.study)
-        items = describe_items(int(self.table["items"].min()))
-        return (
-            f"{best[NAME]} {self._describe_highest()}{self._of_search}, "
-            f"{self.write.score(best['mean'])}{budget and ', '}{budget}.",
-            self._count_worse(),
-            f"Confidence intervals cover seeds{items}.",
-            self._describe_presets(),
-        )
 
     def _describe_presets(self) -> str:
         """The presets, and the methods that ran with each."""

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import ScoreFormat, as_read
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
@@ -91,20 +90,17 @@ def _describe_training(runs: pd.DataFrame, program: str, write: ScoreFormat) -> 
 
 
 def summarise_study(context: StudyContext) -> tuple[str, ...]:
-    """The answer in full, the verdict on MTD where it varied, the trials, the effect of training.
+    """The answer in full, the verdict on MTD where it varied, the effect of training.
 
     For a metric of the user's own it ends with what was reported and what selected.
     """
     runs, answer, verdict = context.runs, context.answer, context.verdict
-    seeds = format_count(runs["seed"].nunique(), "seed")
-    completed = f"{format_count(len(runs), 'trial')} completed, {seeds}."
-    full = context.question.describe() if len(runs) else ()
-    texts: tuple[str, ...] = (*full, completed)
-    if not len(context.traced) and not full:
+    texts = context.question.describe() if len(runs) else ()
+    if not len(context.traced) and not texts:
         texts = (f"{answer.heading}. {answer.certainty}", score.describe_missing(context))
-    elif not full or (context.compares_methods and verdict.levels > 1):
+    elif not texts or (context.compares_methods and verdict.levels > 1):
         training = _describe_training(context.traced, context.study.program, context.write)
-        texts = (*full, verdict.sentence, completed, training)
+        texts = (*texts, verdict.sentence, training)
     standing = describe_standing(context)
     return tuple(filter(None, (*texts, standing, describe_splits(context.study))))
 

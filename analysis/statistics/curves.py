@@ -109,7 +109,9 @@ def rank_spectra(spectra: pd.DataFrame, moment: str) -> pd.Series:
 def _select_usable(spectra: pd.DataFrame) -> pd.DataFrame:
     """The spectra (R, D) without those with values that are not finite, or all 0."""
     values = spectra.to_numpy(dtype=np.float64)
-    return spectra[np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)]
+    usable = np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)
+    known: pd.DataFrame = spectra[usable]
+    return known
 
 
 def compute_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from mtdlab.analysis.questions.conditions import (
     find_conditions,
     hold_conditions,
 )
-from mtdlab.analysis.questions.shape_wording import describe_conditions
 from mtdlab.analysis.questions.wording import PERCENT, describe_items
 from mtdlab.analysis.report.cells import describe_covered, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
@@ -30,6 +29,15 @@ def _describe_shared_level(conditions: Sequence[Condition]) -> str:
         f"The {len(conditions)} verdicts share the error rate of "
         f"{100 * len(conditions) * (1 - each):.3g} %: each is at {100 * each:.4g} % confidence "
         "(Bonferroni)."
+    )
+
+
+def _list_best(conditions: Sequence[Condition]) -> str:
+    """A sentence for each condition: its verdict, and where the mean is best."""
+    return " ".join(
+        f"{condition.name.capitalize()}: {condition.verdict.label}, best at MTD "
+        f"{format_mtd(condition.verdict.peak_mtd)}."
+        for condition in conditions
     )
 
 
@@ -60,7 +68,6 @@ def build(context: StudyContext) -> Contents | None:
         for condition in conditions
     ]
     text = (
-        *map(_place, conditions),
         _describe_shared_level(conditions),
         "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
@@ -68,25 +75,10 @@ def build(context: StudyContext) -> Contents | None:
     )
     return Contents(
         csv={"robustness": table, "robustness_curves": pd.concat(curves, ignore_index=True)},
-        figures={"robustness": _draw(context, conditions, " ".join(text))},
+        figures={"robustness": _draw(context, conditions, _list_best(conditions))},
         text=text,
         tables=[_show(table, confidence)],
     )
-
-
-def _place(condition: Condition) -> str:
-    best_mtd, optimal = condition.verdict.peak_mtd, condition.verdict.optimal_range
-    highest = condition.verdict.score_format.say("highest")
-    best = f"the mean score is {highest} at MTD {format_mtd(best_mtd)}"
-    if optimal:
-        levels = f"{format_mtd(optimal[0])} to {format_mtd(optimal[-1])}"
-        confidence = f"{100 * condition.verdict.level:.4g} %"
-        best += f" (levels indistinguishable from it with {confidence} confidence: {levels})"
-    if math.isfinite(condition.half_life):
-        ratio = best_mtd / condition.half_life
-        best += f", {ratio:.2g} times the measured half-life of a key ({condition.half_life:.3g})"
-    stated = describe_conditions(condition.runs)
-    return f"{stated[:1].upper()}{stated[1:]}, {best}; verdict: {condition.verdict.label}."
 
 
 def _show(table: pd.DataFrame, confidence: str) -> Table:
@@ -190,15 +182,10 @@ def _build_batches(context: StudyContext) -> Contents | None:
         f"Mean score by batch size and MTD with its {PERCENT} interval over "
         f"seeds{describe_covered(curves)}."
     )
-    best = " ".join(
-        f"{condition.name.capitalize()}: {condition.verdict.label}, best at MTD "
-        f"{format_mtd(condition.verdict.peak_mtd)}."
-        for condition in conditions
-    )
     shown = curves.drop(columns="items")
     by = ["batch_size", "mtd"]
     labels = describe_means(curves, context.traced, by=by, write=context.write)
-    drawing = _draw_batches(context, curves.join(labels), paired, best)
+    drawing = _draw_batches(context, curves.join(labels), paired, _list_best(conditions))
     return Contents(
         csv={"mtd_by_batch": context.write.frame(curves)},
         figures={"mtd_by_batch": drawing},

@@ -37,7 +37,7 @@ _MOST_IN_FIGURE, _SHORT = 40, "short name of the row"
 _MOST_SETTINGS = 80
 
 
-def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: str) -> Drawing:
+def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str) -> Drawing:
     """Means with their intervals, the highest first."""
     drawn, rows, label = _choose(context, table)
     score = context.score_label
@@ -54,7 +54,7 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: 
         figures.draw_references(lines, ax, across=True)
         figures.add_legend(ax)
 
-    height = 1.1 + 0.4 * len(drawn) + 0.2 * len(lines)
+    height, alt = 1.1 + 0.4 * len(drawn) + 0.2 * len(lines), drawn["text"].iloc[0]
     return Drawing(title, [("", panel)], height=height, rigid=True, caption=caption, alt=alt)
 
 
@@ -161,14 +161,13 @@ def compute(context: StudyContext) -> pd.DataFrame | None:
 def build(context: StudyContext) -> Contents | None:
     if (table := compute(context)) is None:
         return None
-    text, title = context.best.describe_rows(), "Score by configuration"
     return Contents(
         csv={"configurations": context.write.frame(table.drop(columns=NAME))},
         figures={
-            "configurations": draw_ranked(context, table, title=title, alt=" ".join(text)),
+            "configurations": draw_ranked(context, table, title="Score by configuration"),
             "configuration_costs": draw_costs(context, table),
         },
-        text=text,
+        text=context.best.describe(),
         tables=[show_ranked(context, table, "configurations")],
     )
 
@@ -201,23 +200,11 @@ def _build_importances(context: StudyContext) -> Contents | None:
     described = means.join(_describe_lines(context, means, runs, labels))
     varied = varied_settings(runs, settings)
     left = [clean(name, most=_MOST_LABEL) for name in varied if name not in labels]
-    text, bars = _describe_importances(table, min(len(runs), MOST_RUNS), left), None
-    if len(table):
-        bars = Drawing(
-            "Hyperparameter importances",
-            [("", lambda ax: figures.draw_importances(table, ax))],
-            height=0.8 + 0.36 * len(table),
-            caption="Share of the variance of the score; grey: the seed.",
-            alt=text,
-            rigid=True,
-        )
+    text = _describe_importances(table, min(len(runs), MOST_RUNS), left)
     shown = table[["label", "importance"]].round(3).rename(columns={"label": "setting"})
     return Contents(
         csv={"importances": table, "parallel_coordinates": context.write.frame(means)},
-        figures={
-            "importances": bars,
-            "parallel_coordinates": _draw_parallel(described, labels, context.score_label),
-        },
+        figures={"parallel_coordinates": _draw_parallel(described, labels, context.score_label)},
         text=[text],
         tables=[make_table(shown, caption="Hyperparameter importances.", csv="importances")],
     )

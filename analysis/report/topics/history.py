@@ -9,7 +9,6 @@ from mtdlab.analysis.questions.history import (
     NAMES,
     History,
     HistoryQuestion,
-    describe_association,
     describe_range,
     measure_history,
 )
@@ -62,7 +61,6 @@ def build(context: StudyContext) -> Contents | None:
     if (info := context.once(measure_history)) is None:
         return None
     configurations = summarise_half_lives(info.runs, context.study.settings)
-    association = describe_association(context, info)
     half_lives = make_table(
         configurations.rename(columns={"beyond": "trials beyond the longest lag"}),
         caption=f"Mean half-life in steps, with its {PERCENT} t interval over seeds.",
@@ -88,7 +86,7 @@ def build(context: StudyContext) -> Contents | None:
             "history_correlations": info.correlations,
         },
         figures={"history": _draw(context, info)},
-        text=(_DEFINITION, _finding(info), association, _others(context, info)),
+        text=(_DEFINITION, _finding(info), _others(context, info)),
         warnings=[_LIMITS],
         tables=(half_lives, correlations),
     )

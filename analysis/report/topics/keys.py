@@ -1,17 +1,14 @@
 """Topic: how similar the keys in use were to what the online encoder made of their sentences."""
 
-import pandas as pd
-
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.beyond_run import leave_out
-from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.questions import MTD
-from mtdlab.analysis.data.runs import format_mtd, varied_settings
+from mtdlab.analysis.data.runs import varied_settings
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.questions.varied_history import describe_variation, measure_variation
 from mtdlab.analysis.questions.wording import PERCENT
-from mtdlab.analysis.report.cells import make_table
-from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.cells import describe_curve, make_table
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.history import average_similarity
 
 _DEFINITION = (
@@ -22,14 +19,10 @@ _DEFINITION = (
 )
 
 
-def measure(context: StudyContext) -> pd.DataFrame:
-    """The runs of the curve with a measured similarity at the mean age, averaged over the run."""
-    known = average_similarity(context.study.history)
-    return context.traced.merge(known, on="number").dropna(subset="similarity")
-
-
 def build(context: StudyContext) -> Contents | None:
-    runs = measure(context)
+    """The similarity of keys by level, averaged over a run; None where none was measured."""
+    known = average_similarity(context.study.history)
+    runs = context.traced.merge(known, on="number").dropna(subset="similarity")
     if not len(runs):
         return None
     by = [*dict.fromkeys([*varied_settings(runs, context.study.settings), "mtd"])]
@@ -43,49 +36,20 @@ def build(context: StudyContext) -> Contents | None:
         labels={**context.labels, "mean": "similarity", "oldest": "of the oldest keys"},
     )
     within, _ = leave_out(runs, context.study.beyond_run)
-    varied = measure_variation(context.study, within, [MTD])
+    varied, score = measure_variation(context.study, within, [MTD]), context.score_label
+    drawing = Drawing(
+        "Score against the similarity of keys",
+        [("", lambda ax: figures.draw_score_by_similarity(runs, ax, name=score))],
+        height=3.5,
+        caption="A point per trial, coloured by MTD; to the right keys are more like the online "
+        "encoder's vectors.",
+        alt=describe_curve(levels, "The mean similarity is", decimals=3),
+    )
     return Contents(
         csv={"key_similarity": levels, "trials_key_similarity": runs},
-        figures={"key_similarity": _draw(context, runs)},
-        text=(_DEFINITION, _describe(runs), describe_variation(varied)),
+        figures={"key_similarity": drawing},
+        text=(_DEFINITION, describe_variation(varied)),
         tables=(table,),
-    )
-
-
-def _describe(runs: pd.DataFrame) -> str:
-    """What the levels of MTD did to the similarity, by their means."""
-    means = runs.groupby("mtd")["similarity"].mean().sort_values()
-    counted = format_count(len(runs), "trial")
-    if len(means) < 2:
-        return f"The mean similarity of {counted} is {means.iloc[0]:.3f}."
-    low, high = means.index[0], means.index[-1]
-    return (
-        f"The mean similarity is {means.iloc[-1]:.3f} at MTD {format_mtd(high)} and "
-        f"{means.iloc[0]:.3f} at MTD {format_mtd(low)} ({counted})."
-    )
-
-
-def _draw(context: StudyContext, runs: pd.DataFrame) -> Drawing:
-    def against_mtd(ax: Axes) -> None:
-        figures.draw_mtd_curve(
-            context.curve,
-            ax,
-            runs=context.traced,
-            value="score",
-            name=context.score_label,
-            beyond=context.verdict.left_out,
-        )
-
-    def against_similarity(ax: Axes) -> None:
-        figures.draw_score_by_similarity(runs, ax, name=context.score_label)
-
-    return Drawing(
-        "Score against MTD and against the similarity of keys",
-        [("score against MTD", against_mtd), ("score against similarity", against_similarity)],
-        height=3.5,
-        caption="First: a point per trial and the mean at each MTD. Second: a point per trial, "
-        "coloured by MTD; to the right keys are more like the online encoder's vectors.",
-        alt=_describe(runs),
     )
 
 

@@ -90,12 +90,12 @@ def _build_published(context: StudyContext) -> Contents | None:
 
 def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
     """The figure of score against MTD by method; rows where none has an MTD or they are many."""
-    title, alt = "Score by method", " ".join(context.best.describe())
+    title = "Score by method"
     runs = runs_by_method(context.trials, context.study.settings)
     has_distance, rate = table["mtd"].notna(), _describe_rate(runs, context.study)
     is_few = table["method"].nunique() <= MOST_CURVES and not context.best.mixes_settings
     if not has_distance.any() or not is_few:
-        drawn = draw_ranked(context, table, title=title, alt=alt)
+        drawn = draw_ranked(context, table, title=title)
         return replace(drawn, caption=drawn.caption + rate)
     by, traced = ["method", "mtd"], table.fillna({"mtd": 0.0})
     labels = describe_means(traced, runs, by=by, write=context.write)
@@ -116,6 +116,7 @@ def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
     caption = f"Mean over seeds; bars and bands are {covered}.{lines}{rate}"
     if references:
         caption += " Dotted lines are scores without training."
+    alt = means.iloc[int(means["mean"].argmax())]["text"]
     return Drawing(title, [("", panel)], height=4.2, caption=caption, alt=alt)
 
 

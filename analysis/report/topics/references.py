@@ -86,7 +86,7 @@ def warn_of_references(context: StudyContext) -> str:
 
 
 def build(context: StudyContext) -> Contents | None:
-    """The references by score, and where the study's best lies among them; None without any."""
+    """The references by score; None without any."""
     if not len(every := context.study.references):
         return None
     shown = rank_references(context)[["name", "score"]].rename(columns={"name": "reference"})
@@ -95,7 +95,7 @@ def build(context: StudyContext) -> Contents | None:
     caption = f"{clean(write.name, most=40)} without training, {highest}."
     return Contents(
         csv={"references": write.frame(every)},
-        text=(describe_standing(context), _HOW),
+        text=[_HOW],
         tables=[make_table(shown, caption=caption, csv="references", write=write)],
         folded=True,
     )

@@ -4,11 +4,10 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import MOST_MARKED
-from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
+from mtdlab.analysis.data.runs import choose_evenly, completed_runs
 from mtdlab.analysis.measures.spherical_cap import (
     DIMENSIONS,
     compute_spherical_cap,
-    describe_spherical_cap,
 )
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import clean
@@ -35,7 +34,7 @@ _TEXT = (
 def _build_geometry(context: StudyContext) -> Contents | None:
     """The measures; None where neither was recorded, or of one level beside methods.
 
-    There are no distances and no plane of a few levels, whose curves show the same.
+    There are no distances of a few levels, whose curves show the same.
     """
     runs = compute_distances(context.curve_trials)
     if not len(runs) or context.is_one_point:
@@ -58,7 +57,6 @@ def _build_geometry(context: StudyContext) -> Contents | None:
         )
     }
     if not few:
-        drawings["alignment_uniformity_plane"] = _draw_plane(described)
         drawings["distance"] = _draw_curves(
             curves,
             described,
@@ -109,20 +107,6 @@ def _draw_curves(
     )
 
 
-def _draw_plane(runs: pd.DataFrame) -> Drawing:
-    nearest = runs.iloc[int(runs["l2"].argmin())]
-    return Drawing(
-        "Alignment and uniformity of each trial",
-        [("", lambda ax: figures.draw_plane(runs, ax))],
-        height=4.2,
-        caption="A point per trial. The ideal point, alignment 0 and uniformity −4, lies outside.",
-        alt=(
-            f"The trial nearest the ideal has MTD {format_mtd(nearest['mtd'])}, alignment "
-            f"{nearest['alignment']:.3f} and uniformity {nearest['uniformity']:.3f}."
-        ),
-    )
-
-
 ALIGNMENT = Topic(
     "geometry",
     "Alignment and uniformity",
@@ -130,9 +114,6 @@ ALIGNMENT = Topic(
     csv=["trials_geometry", "geometry"],
     group="Representation",
 )
-
-
-_MOST_NAMED = 3
 
 
 def _build_paths(context: StudyContext) -> Contents | None:
@@ -154,10 +135,7 @@ def _build_paths(context: StudyContext) -> Contents | None:
         "for both.",
         alt=text,
     )
-    csv = {"method_paths": paths}
-    # of many methods the figure says it, and its description has the numbers
-    texts = [text] if len(names) <= _MOST_NAMED else []
-    return Contents(csv=csv, figures={"method_paths": drawing}, text=texts)
+    return Contents(csv={"method_paths": paths}, figures={"method_paths": drawing})
 
 
 PATHS = Topic(
@@ -253,7 +231,7 @@ def _build_cap(context: StudyContext) -> Contents | None:
         return None
     width = context.width or 0
     table = compute_spherical_cap(sorted({*DIMENSIONS, max(width, min(DIMENSIONS))}))
-    text = describe_spherical_cap(table)
+    widest = table[table["dimension"] == table["dimension"].max()]
     drawing = Drawing(
         "Cosine of random pairs on a spherical cap",
         [("", lambda ax: figures.draw_spherical_cap(table, ax))],
@@ -262,7 +240,8 @@ def _build_cap(context: StudyContext) -> Contents | None:
             "Lines and bands: mean and standard deviation in closed form; crosses with bars: the "
             "same of simulated pairs; dashed: a mixed negative."
         ),
-        alt=text,
+        alt=f"In {widest['dimension'].iloc[0]} dimensions the standard deviation is at most "
+        f"{widest['std'].max():.3f}; a mixed negative lies above the mean.",
     )
     caption = (
         "Cosine of random pairs by angle (degrees) and dimension, in closed form and of "
@@ -278,7 +257,7 @@ def _build_cap(context: StudyContext) -> Contents | None:
     return Contents(
         csv={"spherical_cap": table},
         figures={"spherical_cap": drawing},
-        text=(_MODEL, text),
+        text=[_MODEL],
         tables=[make_table(shown, caption=caption, csv="spherical_cap", labels=labels)],
         # what a page compares stands before a model of it
         folded=context.compares_methods,

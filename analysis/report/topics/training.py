@@ -1,9 +1,7 @@
 """Topics: training curves; collapse of symmetric structures over the steps (figures 5 and 6)."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
@@ -136,15 +134,16 @@ def _build_collapse(context: StudyContext) -> Contents | None:
     if not len(detected):
         return None
     curves = compute_collapse(context.study)
-    text = [*describe_detected(detected)]
+    collapsed, n = (int(detected[name].sum()) for name in ("collapsed", "n"))
+    text = f"Collapse was detected in {collapsed} of {format_count(n, 'trial')}."
     shown = detected.rename(columns={"first": "first step", "last": "last step"})
     if shown["prediction_layers"].nunique() == 1:
         shown = shown.drop(columns="prediction_layers")
     caption, labels = f"Detected collapses. {_CRITERIA}", context.labels
     return Contents(
         csv={"collapse": curves, "collapse_detected": detected},
-        figures={"collapse": _draw_collapse(curves, context.score_label, " ".join(text))},
-        text=text,
+        figures={"collapse": _draw_collapse(curves, context.score_label, text)},
+        text=[text],
         tables=[make_table(shown, caption=caption, csv="collapse_detected", labels=labels)],
         folded=not detected["collapsed"].any(),
     )
@@ -160,18 +159,6 @@ def _name_structure(table: pd.DataFrame) -> pd.Series:
         ]
         names = [", ".join(parts) for parts in zip(names, predictors, strict=True)]
     return pd.Series(names, index=table.index, dtype="str")
-
-
-def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
-    """A sentence for each structure of `detect_collapse`."""
-    columns = ["n", "collapsed", "failed", "pruned"]
-    numbers = detected[columns].to_numpy(dtype=np.int64)
-    for name, row in zip(_name_structure(detected), numbers, strict=True):
-        n, collapsed, failed, pruned = map(int, row)
-        others = ((failed, "failed"), (pruned, "pruned"))
-        ends = [f"{runs} {how}" for runs, how in others if runs]
-        text = f"{name}: collapse detected in {collapsed} of {format_count(n, 'trial')}"
-        yield f"{text}; {', '.join(ends)}, not assessed." if ends else f"{text}."
 
 
 def _draw_collapse(curves: pd.DataFrame, score: str, alt: str) -> Drawing | None:

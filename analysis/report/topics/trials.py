@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import ScoreFormat, as_read, is_negated
-from mtdlab.analysis.data.runs import format_mtd, varied_settings
+from mtdlab.analysis.data.runs import varied_settings
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.cells import format_count, make_table
@@ -107,72 +106,34 @@ def _build_best(context: StudyContext) -> Contents | None:
     study, table = context.study, compute_choices(context.study)
     if not len(table) or table["chosen_by"][0] != (study.select_by or study.metric):
         return None
-    write, best, tables = context.write, table.iloc[0], []
-    by = table["chosen_by"]
+    write, by = context.write, table["chosen_by"]
     chosen = zip(by, table["value"], strict=True)
     values = [ScoreFormat(name).as_read(value) for name, value in chosen]
     written = write.frame(table, "configuration_mean").assign(
         chosen_by=[clean(as_read(name)) for name in by], value=values
     )
-    if table["number"].nunique() > 1:
-        caption = "The trial that each score chooses; this study chooses as in the first row."
-        shown = written.drop(columns=["n", "seed_sd", "trial_sd", "slope"])
-        tables = [make_table(shown, caption=caption, csv="best_trial", write=write.unsigned)]
-    found = " ".join(filter(None, (_describe_best(study, best), _describe_run(study, best))))
-    text = (found, _describe_other(study, table), _describe_optimism(study, best))
-    return Contents(csv={"best_trial": written}, text=text, tables=tables)
-
-
-def _describe_best(study: StudyFrames, best: pd.Series) -> str:
-    write, by = study.score_format, clean(as_read(best["chosen_by"]))
-    metric = clean(write.name)
-    scores = f"{metric} is {write.score(best['score'])}"
-    if best["chosen_by"] != study.metric:
-        value = replace(write, metric=best["chosen_by"]).score(best["value"])
-        scores = f"{by} is {value} and whose {scores}"
-    where = f", MTD {format_mtd(best['mtd'])}" if math.isfinite(best["mtd"]) else ""
-    where += "" if best["number"] in {*study.trials["number"]} else ", of the baseline"
-    return (
-        f"Trials are ranked by {by}. The best of {format_count(best['n'], 'trial')} is trial "
-        f"{best['number']} (seed {best['seed']}{where}), whose {scores}. The mean {metric} of its "
-        f"configuration is {write.score(best['configuration_mean'])} over "
-        f"{format_count(best['configuration_trials'], 'trial')}."
+    shown = make_table(
+        written.drop(columns=["n", "seed_sd", "trial_sd", "slope"]),
+        caption="The trial that each score chooses; this study chooses as in the first row.",
+        csv="best_trial",
+        write=write.unsigned,
     )
+    text = (_describe_gain(study, table), _describe_optimism(study, table.iloc[0]))
+    return Contents(csv={"best_trial": written}, text=text, tables=[shown])
 
 
-def _describe_run(study: StudyFrames, best: pd.Series) -> str:
-    """A sentence on the best trial's training."""
-    parts = []
-    chosen = study.ranked_trials.query("number == @best.number")
-    dev = float(find_scores(chosen, study.scores, DEV).iloc[0])
-    step, seconds = (
-        float(chosen.iloc[0].get(name, math.nan)) for name in ("best_step", "wall_seconds")
-    )
-    if math.isfinite(step):
-        parts.append(f"its checkpoint is that of step {step:g}")
-    if math.isfinite(dev) and best["chosen_by"] != DEV:
-        parts.append(f"its dev score ({DEV}) is {dev:.2f}")
-    if math.isfinite(seconds):
-        parts.append(f"it took {format_seconds(seconds)}")
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _describe_other(study: StudyFrames, choices: pd.DataFrame) -> str:
-    """A sentence on what choosing by the reported score adds to it on these runs."""
+def _describe_gain(study: StudyFrames, choices: pd.DataFrame) -> str:
+    """A sentence on what choosing by the reported score adds to it on these runs, where it does."""
     is_metric = choices["chosen_by"] == study.metric
     if is_metric.all() or not is_metric.any():
         return ""
     reported, other = choices[is_metric].iloc[0], choices[~is_metric].iloc[0]
-    write, by = study.score_format, clean(as_read(other["chosen_by"]))
-    metric = clean(write.name)
+    write, gain = study.score_format, reported["score"] - other["score"]
     if reported["number"] == other["number"]:
-        return f"{metric} and {by} choose the same trial."
+        return ""
     return (
-        f"{metric} chooses trial {reported['number']} ({metric} {write.score(reported['score'])}), "
-        f"{by} trial {other['number']} ({metric} {write.score(other['score'])}): choosing by the "
-        f"score that is reported makes it {write.amount(reported['score'] - other['score'])} "
-        f"{write.say('higher')} on these trials."
+        f"Choosing by {clean(write.name)}, the score that is reported, makes it "
+        f"{write.amount(gain)} {write.say('higher')} on these trials."
     )
 
 

@@ -23,8 +23,8 @@ from mtdlab.analysis.experiments.compare import (
 )
 from mtdlab.analysis.inference.shapes import compare_columns
 from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import training
 from mtdlab.analysis.report.topics.experiment import describe_comparison, describe_paper, warn_mixed
-from mtdlab.analysis.report.topics.training import describe_detected
 from mtdlab.analysis.statistics.training import compute_collapse, detect_collapse
 from tests.analysis.conftest import SETTINGS, build_study
 
@@ -493,10 +493,8 @@ def test_runs_that_a_collapse_ended_are_counted() -> None:
     study.trials.loc[1, "state"] = "PRUNED"
     watch = detect_collapse(study)
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
-    assert list(describe_detected(watch)) == [
-        "η 0: collapse detected in 1 of 1 trial; 1 pruned, not assessed.",
-        "η 0.85: collapse detected in 0 of 2 trials.",
-    ]
+    contents = training.COLLAPSE.build(StudyContext(study))
+    assert contents.text == ["Collapse was detected in 1 of 3 trials."]
 
 
 def test_without_a_symmetric_structure_there_are_no_rows() -> None:

@@ -296,7 +296,7 @@ def test_points_state_their_values_and_lead_to_a_trial() -> None:
 
 
 def test_every_figure_of_runs_has_points(composed: Composed) -> None:
-    without = {"mtd_published", "importances", "spectra"}
+    without = {"mtd_published", "spectra"}
     for (name, _), figure in composed.items():
         spots = [
             child for ax in figure.axes for child in ax.get_children() if isinstance(child, Spots)

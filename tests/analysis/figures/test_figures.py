@@ -16,7 +16,7 @@ from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_paired_curve, compute_smooth, level_scores
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import score as score_topic
-from mtdlab.analysis.statistics.curves import compute_distances, compute_mtd_curve
+from mtdlab.analysis.statistics.curves import compute_mtd_curve
 from mtdlab.analysis.statistics.training import compute_training_means
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
@@ -204,12 +204,10 @@ def test_a_legend_stands_below_the_axes(ax: Axes) -> None:
 
 
 @pytest.mark.parametrize("times", [(1, 2), (1, 2, 3, 4, 5, 6, 7)])
-def test_the_plane_shows_every_run_in_the_look_of_its_level(
-    ax: Axes, times: tuple[int, ...]
-) -> None:
-    table = compute_distances(make_trials(decays=(0.85,), times=times))
-    figures.draw_plane(table, ax)
-    drawn, expected = points_of(ax), table[["uniformity", "alignment"]].to_numpy()
+def test_every_run_is_drawn_in_the_look_of_its_level(ax: Axes, times: tuple[int, ...]) -> None:
+    table = make_trials(decays=(0.85,), times=times).rename(columns={"uniformity": "similarity"})
+    figures.draw_score_by_similarity(table, ax, name="score")
+    drawn, expected = points_of(ax), table[["similarity", "score"]].to_numpy()
     assert sorted(map(tuple, drawn)) == sorted(map(tuple, expected))
     legend, scales = ax.get_legend(), len(ax.get_figure(root=True).axes) - 1
     named = [text.get_text() for text in legend.get_texts()] if legend else []
@@ -349,7 +347,7 @@ def test_rows_are_named_in_printable_letters(ax: Axes) -> None:
 def drawn(trials: pd.DataFrame) -> tuple[bytes, str]:
     with figures.figure_style("plot"):
         figure, axes = figures.new_figure(1, 1, width=4, height=3)
-        figures.draw_plane(compute_distances(trials), axes[0])
+        figures.draw_score_by_similarity(trials.assign(similarity=0.5), axes[0], name="score")
         file = figures.to_svg(figure)
         svg = figures.to_page(figure, file, name="plot", title="A <b>", description="5 & 6")
         return figures.to_png(figure), svg
@@ -374,7 +372,7 @@ def test_svg_has_real_text_its_own_ids_and_no_address() -> None:
     assert root.find("title") is not None
     assert root.findtext("title") == "A <b>"
     assert root.findtext("desc") == "5 & 6"
-    assert "uniformity (lower: more spread out; ideal −4)" in svg
+    assert "similarity of keys in use (mean cosine)" in svg
     assert "http" not in svg
     identifiers = re.findall(r'\bid="([^"]+)"', svg)
     assert len(identifiers) == len(set(identifiers))

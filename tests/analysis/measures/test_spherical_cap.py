@@ -13,7 +13,6 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.measures.spherical_cap import (
     cap_cosine_moments,
     compute_spherical_cap,
-    describe_spherical_cap,
     simulate_cap_cosines,
 )
 
@@ -149,14 +148,6 @@ def test_the_figure_draws_the_table(frame: pd.DataFrame) -> None:
     assert drawn == ["ω = 60°", "ω = 90°", "simulation", "mixed negative"]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["4", "64", "768"]
     assert ax.get_xscale() == "log"
-
-
-def test_the_text_gives_the_numbers_of_the_table(frame: pd.DataFrame) -> None:
-    text = describe_spherical_cap(frame)
-    right = frame.iloc[-1]
-    assert f"from {frame.iloc[3]['std']:.3f} in 4 dimensions to {right['std']:.3f} in 768" in text
-    assert f"a mixed negative (λ 0.2) has {right['mixed']:.3f} there" in text
-    assert "5,000 pairs each" in text
 
 
 def test_a_table_without_rows_has_the_columns(frame: pd.DataFrame) -> None:

@@ -95,8 +95,8 @@ def test_the_best_trial_and_the_highest_mean_may_be_those_of_the_baseline() -> N
     study = beside({0: 60.0, 1: 61.0, 2: 62.0})
     best = compute_choices(study).iloc[0]
     assert (best["number"], best["n"]) == (102, 21)
-    [text, *_] = trials.BEST.build(StudyContext(study)).text
-    assert "The best of 21 trials is trial 102 (seed 2, of the baseline)" in text
+    [table] = trials.BEST.build(StudyContext(study)).tables
+    assert table.rows[0][1] == "102"
     rate = study.trials.assign(learning_rate=[1e-3, 1e-2, 1e-4] * 6, mtd=5.0, ema_decay=0.5)
     rate = rate.assign(queue_size=64, seed=[0, 0, 0, 1, 1, 1, 2, 2, 2] * 2).head(9)
     context = StudyContext(replace(study, trials=rate))
@@ -105,7 +105,7 @@ def test_the_best_trial_and_the_highest_mean_may_be_those_of_the_baseline() -> N
     place = [column.label for column in table.columns].index("first trial")
     assert next(row[place] for row in table.rows) == "100"
     assert "Trial 100 is of the baseline" in table.caption
-    drawing = configurations.draw_ranked(context, context.best.table, title="", alt="")
+    drawing = configurations.draw_ranked(context, context.best.table, title="")
     _, ax = plt.subplots()
     drawing.panels[0][1](ax)
     assert ax.get_yticklabels()[0].get_text().startswith("baseline, SimCSE")

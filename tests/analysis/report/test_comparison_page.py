@@ -161,7 +161,7 @@ def test_what_is_called_worse_is_what_its_interval_says(noise: float) -> None:
     assert table["may_be_best"].tolist() == (~(table["difference_high"] < 0)).tolist()
     other = table.drop_duplicates("method").iloc[1]
     worse = int((~table["may_be_best"]).sum())
-    assert context.best.describe()[1].startswith(f"{worse} of 3 other configurations ")
+    assert context.best.describe()[0].startswith(f"{worse} of 3 other configurations ")
     shown = headline_of(study)
     assert shown.answer.endswith("is best") == (not other["may_be_best"])
     assert ("−" in shown.effect.interval or "-" in shown.effect.interval) == other["may_be_best"]
@@ -176,7 +176,7 @@ def test_worse_configurations_are_counted_by_their_intervals() -> None:
     context = StudyContext(study)
     table = configurations.compute(context)
     worse = int((table["difference_high"] < 0).sum())
-    text = context.best.describe_rows()[1]
+    text = context.best.describe()[0]
     assert text.startswith(f"{worse} of 2 other configurations ")
     # a configuration of one seed is not compared, and not called worse
     few = dataclasses.replace(study, trials=study.trials.iloc[:13])
@@ -185,7 +185,7 @@ def test_worse_configurations_are_counted_by_their_intervals() -> None:
     alone = table[table["n"] == 1].iloc[0]
     assert np.isnan(alone["difference_low"])
     assert alone["may_be_best"]
-    assert " of 1 other configuration " in context.best.describe_rows()[1]
+    assert " of 1 other configuration " in context.best.describe()[0]
 
 
 @pytest.mark.usefixtures("figures_not_drawn")

@@ -34,14 +34,13 @@ def test_levels_have_their_similarity_and_scores_are_drawn_against_it() -> None:
     np.testing.assert_allclose(table["mean"], 1 - 0.01 * table["mtd"], atol=1e-4)
     assert set(table["oldest"]) == {0.5}
     least, most = trials["mtd"].min(), trials["mtd"].max()
-    [text] = [text for text in contents.text if text.startswith("The mean similarity")]
-    assert f"{1 - 0.01 * least:.3f} at MTD {least:.3g}" in text
-    assert f"{1 - 0.01 * most:.3f} at MTD {most:.3g}" in text
     drawing = contents.figures["key_similarity"]
     assert drawing is not None
+    assert f"highest at MTD {least:.3g} ({1 - 0.01 * least:.3f})" in drawing.alt
+    assert f"lowest at MTD {most:.3g} ({1 - 0.01 * most:.3f})" in drawing.alt
     with figures.figure_style("key_similarity"):
         _, ax = plt.subplots()
-        drawing.panels[1][1](ax)
+        drawing.panels[0][1](ax)
     points = np.vstack([np.asarray(drawn.get_offsets()) for drawn in ax.collections])
     assert len(points) == len(context.traced)
     assert sorted(points[:, 1]) == pytest.approx(sorted(context.traced["score"]))
