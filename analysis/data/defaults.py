@@ -21,8 +21,6 @@ ALPHA = 0.05
 """The error rate of the verdict."""
 MOST_COMPARED = 100
 """The most configurations that are compared where they have no order; of more, the best."""
-SCORE_DECIMALS = 9
-"""The decimals in which means, and differences of means, agree that are equal but for rounding."""
 LEVEL = 0.95
 """The confidence of all intervals but those of a verdict, and of published bands."""
 MODELS_FOLDER = "models"

@@ -1,14 +1,17 @@
 """Selection of runs: completed, with an MTD, without one; which hyperparameters varied."""
 
+import math
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     # half a second, which the commands that only write an MTD do without
     import pandas as pd
+    from numpy.typing import ArrayLike
 
+Values = TypeVar("Values", "pd.Series", "np.ndarray")
 
 CONFIGURATION = "number of the configuration"
 """The column that tells the configurations of runs apart; a setting may be called configuration."""
@@ -93,6 +96,16 @@ def untraced_runs(trials: "pd.DataFrame") -> "pd.DataFrame":
     """The completed runs without an MTD; their column mtd is set to 0."""
     runs = completed_runs(trials)
     return runs[~has_mtd(runs)].assign(mtd=0.0)
+
+
+def round_scores(values: Values, scores: "ArrayLike") -> Values:
+    """Means of scores, or differences of them, so that those are equal that differ by rounding.
+
+    They get 11 digits of the largest score: 9 decimals for scores in points.
+    """
+    largest = float(np.nanmax(np.abs(np.asarray(scores, dtype=np.float64)), initial=0))
+    decimals = 10 - math.floor(math.log10(largest)) if 0 < largest < math.inf else 9
+    return values.round(min(decimals, 300))
 
 
 def is_missing(values: "pd.Series") -> "pd.Series":

@@ -13,10 +13,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mtdlab.analysis.data.defaults import MOST_COMPARED, SCORE_DECIMALS
+from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.frames import Settings
 from mtdlab.analysis.data.items import ItemScores
-from mtdlab.analysis.data.runs import completed_runs, free_settings, mtd_or_0, varied_settings
+from mtdlab.analysis.data.runs import (
+    completed_runs,
+    free_settings,
+    mtd_or_0,
+    round_scores,
+    varied_settings,
+)
 from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import LevelScores, cell_covariance
@@ -140,7 +146,7 @@ def judge_best(
     if not scores.comparable:
         return blank
     tests, fit, numbers = scores.tests, scores.fit.part(None), scores.table.columns.to_numpy()
-    order = np.argsort(-scores.fit.effects.round(SCORE_DECIMALS), kind="stable")
+    order = np.argsort(-round_scores(scores.fit.effects, scores.table), kind="stable")
     return replace(
         blank,
         verdict=classify_best(tests, fit, 1 - level, margin)[0],

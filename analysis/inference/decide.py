@@ -10,9 +10,9 @@ so that neither error is halved. What this assumes is in docs/explanation/eviden
 import math
 import os
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -27,9 +27,9 @@ from scipy import special
 
 from mtdlab.analysis.data.columns import NAMING
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.metric import POINTS, ScoreFormat
+from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.run_tables import check_evaluators
-from mtdlab.analysis.data.runs import completed_runs, varied_settings
+from mtdlab.analysis.data.runs import completed_runs, round_scores, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.looks import (
@@ -49,8 +49,6 @@ _BASELINE = "baseline"
 """The name of a study's own baseline."""
 _WITHOUT_SCORE = ("FAIL", "PRUNED")
 """States of runs that have ended without a score."""
-_ALIKE = 1e-9
-"""Points below which differences have no scatter, and so no interval."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +94,9 @@ class Decision:
     shared: tuple[int, ...]
     left_out: tuple[int, ...]
     ended: tuple[Ended, Ended]
-    looks: tuple[int, ...]
-    candidates: int
-    more_seeds: int | None
+    looks: tuple[int, ...] = ()
+    candidates: int = 0
+    more_seeds: int | None = None
 
     @property
     def failures(self) -> str:
@@ -167,38 +165,38 @@ def decide(
     differences = (first - second).dropna()
     left_out = tuple(sorted({*first.index} ^ {*second.index})) if study.has_seeds else ()
     check_evaluators(pd.concat([new, old]))
+    if not (len(first) or len(second)):
+        raise ValueError(f"{' and '.join(names)}: all runs of both have ended without a score")
+    alone = Estimate(differences.mean() if len(differences) else first.mean() - second.mean())
+    untested = Decision(
+        "more seeds" if len(first) and len(second) else "failures",
+        *names,
+        alone.as_read(write),
+        margin,
+        study.alpha,
+        level=study.alpha,
+        shared=tuple(differences.index.tolist()),
+        left_out=left_out,
+        ended=ended,
+    )
     if len(differences) < 2:
-        if not (len(first) or len(second)):
-            raise ValueError(f"{' and '.join(names)}: all runs of both have ended without a score")
-        alone = Estimate(differences.mean() if len(differences) else first.mean() - second.mean())
-        return Decision(
-            "more seeds" if len(first) and len(second) else "failures",
-            *names,
-            alone.as_read(write),
-            margin,
-            study.alpha,
-            study.alpha,
-            shared=tuple(differences.index.tolist()),
-            left_out=left_out,
-            ended=ended,
-            looks=(),
-            candidates=0,
-            more_seeds=None,
-        )
+        return untested
     score = write.name + (", minimised" if write.is_turned else "")
     terms = f"study {study.name}, score {score}, margin {margin}, alpha {study.alpha}"
     terms += "" if failed_score is None else f", score of failed runs {failed_score:g}"
     unkept = nullcontext(list[SessionComparison]())
-    with open_session(Path(session), terms, study.alpha) if session else unkept as kept:
+    has_runs = partial(_has_runs_of, study, failed_score)
+    with open_session(Path(session), terms, study.alpha, has_runs) if session else unkept as kept:
         comparison = find_comparison(kept, terms, *names, study.alpha)
-        by_seed = dict(zip(differences.index.tolist(), differences.tolist(), strict=True))
-        comparison.look(by_seed, write)
+        comparison.look(differences, write)
         looks = _find_looks(study, comparison if session else None)
         low, high = (
             estimate_difference(new, old, [study.items] * 2, 1 - 2 * p_value)
             for p_value in looks.nominal()
         )
-        is_alike = low.mean != 0 and np.ptp(differences) < _ALIKE
+        scatter = np.ptp(round_scores(differences, new["score"]))
+        # equal ones have no scatter, and so no interval
+        is_alike = low.mean != 0 and not scatter
         difference = Estimate(low.mean) if is_alike else Estimate(low.mean, low.low, high.high)
         answer = _find_answer(difference, margin)
         if failed_score is None and _is_selected(answer, *ended):
@@ -207,19 +205,14 @@ def decide(
             comparison.kept_at = comparison.kept_at or len(kept)
     is_open = answer == "more seeds"
     more = _count_more(differences.to_numpy(), difference, margin, looks) if is_open else None
-    return Decision(
-        answer,
-        *names,
-        difference.as_read(write),
-        margin,
-        study.alpha,
-        looks.level,
-        tuple(differences.index.tolist()),
-        left_out,
-        ended,
-        looks.past,
-        len(kept) if session else 0,
-        more,
+    return replace(
+        untested,
+        answer=answer,
+        difference=difference.as_read(write),
+        level=looks.level,
+        looks=looks.past,
+        candidates=len(kept) if session else 0,
+        more_seeds=more,
     )
 
 
@@ -417,12 +410,12 @@ class SessionComparison:
     seen: list[Annotated[dict[int, float], Field(min_length=1)]] = field(default_factory=list)
     kept_at: int | None = None
 
-    def look(self, differences: dict[int, float], write: ScoreFormat = POINTS) -> None:
-        """Add a look at differences by seed; the same ones are no new look.
+    def look(self, differences: pd.Series, write: ScoreFormat) -> None:
+        """Add a look at differences, indexed by seed; the same ones are no new look.
 
         Raises ValueError where one that was looked at is missing now, or has changed.
         """
-        added = dict(differences)
+        added = dict(zip(differences.index.tolist(), differences.tolist(), strict=True))
         for seed, before in ChainMap(*self.seen).items():
             now = added.pop(seed, math.nan)
             if not math.isclose(now, before, rel_tol=1e-9, abs_tol=1e-9):
@@ -470,13 +463,31 @@ def _follows(session: list[SessionComparison], terms: str, alpha: float) -> bool
 _FORMAT = TypeAdapter(Annotated[list[SessionComparison], Field(min_length=1)])
 
 
+def _has_runs_of(
+    study: StudyFrames, failed_score: float | None, session: list[SessionComparison]
+) -> bool:
+    """Whether a study has all the differences that a session has looked at."""
+    write = study.score_format
+    with suppress(ValueError):
+        for known in session:
+            *sides, _ = _find_runs(study, known.candidate, known.baseline)
+            scored = (_score_runs(runs, failed_score, write) for runs in sides)
+            new, old = (runs.groupby("seed")["score"].mean() for runs in scored)
+            replace(known, seen=[*known.seen]).look((new - old).dropna(), write)
+        return True
+    return False
+
+
 @contextmanager
-def open_session(file: Path, terms: str, alpha: float) -> Iterator[list[SessionComparison]]:
+def open_session(
+    file: Path, terms: str, alpha: float, has_runs: Callable[[list[SessionComparison]], bool]
+) -> Iterator[list[SessionComparison]]:
     """The session in a file, or a new one; it is written when the block ends without an error.
 
     Other processes wait, also those that reach it through another link; the file is replaced by a
-    whole one. Raises ValueError for a damaged or edited file or one of other terms, OSError where
-    it cannot be read or written.
+    whole one. A study of another name goes on with it where it `has_runs` of the session. Raises
+    ValueError for a damaged or edited file or one of other terms, OSError where it cannot be read
+    or written.
     """
     named, file = file, Path(os.path.realpath(file))
     # the lock would make a folder that is missing
@@ -491,7 +502,10 @@ def open_session(file: Path, terms: str, alpha: float) -> Iterator[list[SessionC
                     f"session {named} is damaged, or is no session; move it away to begin anew"
                 ) from None
         if session and (was := session[0].terms) != terms:
-            raise ValueError(f"session {named} is of {was}, not {terms}; give another file")
+            rest, now = (text.partition(", score ")[2] for text in (was, terms))
+            if rest != now or not has_runs(session):
+                raise ValueError(f"session {named} is of {was}, not {terms}; give another file")
+            session = [replace(known, terms=terms) for known in session]
         if not _follows(session, terms, alpha):
             raise ValueError(
                 f"session {named} was edited: its candidates do not have the parts of the error "

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mtdlab.analysis.data.defaults import LEVEL, SCORE_DECIMALS
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.runs import round_scores
 from mtdlab.analysis.inference.best import BestVerdict, judge_best
 from mtdlab.analysis.inference.pairing import LevelScores
 
@@ -44,7 +45,7 @@ def rank_models(scores: pd.DataFrame) -> tuple[BestVerdict, pd.DataFrame]:
     above = tests.find_above(fit, 1 - LEVEL)[np.ix_(order, order)]
     groups = group_models(above | above.T)
     lettered = [*zip(_LETTERS, groups, strict=False)] if len(groups) <= len(_LETTERS) else []
-    less = tests.compare_with(fit, order[0], 1 - LEVEL)[order].round(SCORE_DECIMALS)
+    less = round_scores(tests.compare_with(fit, order[0], 1 - LEVEL)[order], scores)
     less[0] = np.nan
     table = pd.DataFrame(less, columns=["difference", "difference_low", "difference_high"])
     letters = ["".join(a for a, group in lettered if row in group) for row in range(len(order))]

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mtdlab.analysis.data.defaults import SCORE_DECIMALS
+from mtdlab.analysis.data.runs import round_scores
 from mtdlab.analysis.inference.blocks import Blocks, Fit, connected_table
 from mtdlab.analysis.inference.simultaneous import Families, Null, null_for, null_of
 from mtdlab.analysis.measures import Floats
@@ -357,10 +357,10 @@ def highest_column(scores: Floats) -> int:
     if not scores.size:
         return 0
     if not columns.any():
-        return int(np.nanmean(scores, axis=0).round(SCORE_DECIMALS).argmax())
+        return int(round_scores(np.nanmean(scores, axis=0), scores).argmax())
     table = scores[np.ix_(seeds, columns)]
     effects = Blocks(np.isfinite(table)).estimate(table)
-    return int(np.flatnonzero(columns)[effects.round(SCORE_DECIMALS).argmax()])
+    return int(np.flatnonzero(columns)[round_scores(effects, scores).argmax()])
 
 
 def compare_columns(

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.defaults import MOST_COMPARED, SCORE_DECIMALS
+from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.questions import METHOD, PlannedQuestion
-from mtdlab.analysis.data.runs import format_mtd, free_settings
+from mtdlab.analysis.data.runs import format_mtd, free_settings, round_scores
 from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.best import (
     METHOD_KEYS,
@@ -369,7 +369,7 @@ def lead_over(row: pd.Series) -> Estimate:
 
 def describe_highest(table: pd.DataFrame) -> str:
     """What the first row has: the highest mean, or the highest where seeds are blocks."""
-    means = table["mean"].round(SCORE_DECIMALS)
+    means = round_scores(table["mean"], table["mean"])
     adjusted = " adjusted for missing seeds" if means.iloc[0] < means.max() else ""
     return f"has the highest mean score{adjusted}"
 

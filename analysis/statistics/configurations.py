@@ -17,7 +17,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED, SCORE_DECIMALS
+from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
 from mtdlab.analysis.data.frames import DIFFERENCE, RESULT_COLUMNS, StudyFrames
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import (
@@ -26,6 +26,7 @@ from mtdlab.analysis.data.runs import (
     completed_runs,
     free_settings,
     is_missing,
+    round_scores,
     varied_settings,
 )
 from mtdlab.analysis.data.settings import format_value, name_setting, write_setting
@@ -145,7 +146,8 @@ def rank_configurations(
     chosen = first[["number", *varied, *beside, CONFIGURATION]]
     table = chosen.merge(table, on=CONFIGURATION)
     # of equal means, which differ by rounding, the first trial stands first
-    order = table["mean"].round(SCORE_DECIMALS).sort_values(ascending=False, kind="stable").index
+    means = round_scores(table["mean"], table["mean"])
+    order = means.sort_values(ascending=False, kind="stable").index
     return runs, table.loc[order].reset_index(drop=True)
 
 
@@ -216,7 +218,7 @@ def differences_to_best(
         differences[column, 0] = common.mean() if len(common) else np.nan
     differences[best : best + 1] = np.nan
     # without the sign of a 0
-    differences = differences.round(SCORE_DECIMALS) + 0.0
+    differences = round_scores(differences, values) + 0.0
     return pd.DataFrame(differences, columns=DIFFERENCE, dtype="float64")
 
 

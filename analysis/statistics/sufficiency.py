@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
+from mtdlab.analysis.data.runs import MTD_DECIMALS, round_scores, traced_runs, varied_settings
 from mtdlab.analysis.inference.blocks import KNOWN, Blocks, parts_of
 from mtdlab.analysis.inference.intervals import Estimate, estimate, share_level
 from mtdlab.analysis.inference.pairing import cell_covariance, natural_spline
@@ -82,7 +82,7 @@ def fit_blocks(scores: Floats) -> Means:
     rest = np.where(present, scores - effects[..., None, :], 0.0)
     of_seeds = rest.sum(axis=-1) / width
     # rounded, so that the variance of equal scores is 0 and not a rounding error
-    rest = np.round((rest - of_seeds[..., None]) * here, 9)
+    rest = round_scores((rest - of_seeds[..., None]) * here, scores)
     squares = np.asarray((rest**2).sum(axis=-2) / (runs - 1))
     # of a squared residual, a share is that of the seed's other errors
     mean = float(width.mean())
@@ -327,7 +327,7 @@ def curve_covariance(means: Floats, mtd: Floats) -> Floats:
     share = levels / levels.sum(axis=0)
     centres = mtd @ share
     # rounded, so that equal scores have no slope
-    slopes = (np.diff((means @ share).round(9), axis=-1) / np.diff(centres)) ** 2
+    slopes = (np.diff(round_scores(means @ share, means), axis=-1) / np.diff(centres)) ** 2
     ends = np.concatenate([slopes[..., :1], slopes, slopes[..., -1:]], axis=-1)
     places = (mtd[:, None] - centres) * levels
     steeper = np.maximum(ends[..., :-1], ends[..., 1:])

@@ -1,5 +1,6 @@
 """`mtdlab.load_study`: a study as frames; `mtdlab.report`: the page of one study or of several."""
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -143,26 +144,31 @@ def report(
 
 
 def refuse_other_page(folder: Path, study: "StudyFrames") -> None:
-    """Raise MtdlabError where a page would replace that of a study of this name elsewhere.
+    """Raise MtdlabError where a page would replace that of another study or table of this name.
 
     Of the trials that were complete when that page was made none is one of this study, by number,
-    seed and duration. Pages of tables have no durations.
+    seed and duration. Of a table they are told by seed and score; the scores of the same file may
+    all have changed.
     """
-    told, data = ["number", "seed", "wall_seconds"], folder / "data" / "study.parquet"
-    if study.table or not data.is_file():
+    told = ["seed", "score"] if study.table else ["number", "seed", "wall_seconds"]
+    data = folder / "data" / "study.parquet"
+    if not data.is_file():
         return
     # imported here: the light install has no pyarrow
     from pyarrow import parquet
 
     try:
-        page = parquet.read_table(data, columns=[*told, "state"]).to_pandas()
-    except (OSError, ValueError, LookupError):
+        read = parquet.read_table(data, columns=[*told, "state"])
+        page, about = read.to_pandas(), json.loads(read.schema.metadata[b"mtdlab"])
+        file = about["invocation"]["options"].get("table", [""])
+    except (OSError, ValueError, LookupError, TypeError):
         return
     done = page[page["state"] == "COMPLETE"].dropna()
-    if len(done) and done.merge(study.trials[told], on=told).empty:
+    is_same = bool(study.table) and file == [study.invocation.value("table")]
+    if len(done) and not is_same and done.merge(study.trials[told], on=told).empty:
         raise MtdlabError(
-            f"{folder} is the page of another study {study.name}, none of whose trials is in this "
-            "one; name another folder with --out, or move it away"
+            f"{folder} is the page of another {'table' if study.table else 'study'} {study.name}, "
+            "none of whose trials is in this one; name another folder with --out, or move it away"
         )
 
 

@@ -58,14 +58,7 @@ def decide(
             help="The configuration that it is compared with. Default: the study's baseline.",
         ),
     ] = None,
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="The difference that counts as none, in points (score x 100) or the score's own "
-            "unit, of which it has to be stated. Default: the study's, 0.5 points for a file.",
-        ),
-    ] = None,
+    margin: opt.Margin = None,
     session: Annotated[
         Path | None,
         typer.Option(

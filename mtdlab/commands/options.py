@@ -132,6 +132,14 @@ Setting = Annotated[
         help="Of a table: a column that is a setting; the others are none. Can be repeated.",
     ),
 ]
+Margin = Annotated[
+    float | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="The difference that counts as none, in points (score x 100) or the score's own unit, "
+        "of which it has to be stated. Default: 0.5 points of a table, else the study's.",
+    ),
+]
 ScoreScale = Annotated[
     Scale | None,
     typer.Option(

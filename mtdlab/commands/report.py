@@ -76,14 +76,7 @@ def report(
     setting: opt.Setting = None,
     scale: opt.ScoreScale = None,
     direction: opt.ScoreDirection = None,
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="With --table: the difference that counts as none, in points (score x 100) or the "
-            "score's own unit, of which it has to be stated. Default: 0.5 points.",
-        ),
-    ] = None,
+    margin: opt.Margin = None,
     beyond_run: Annotated[
         BeyondRun,
         typer.Option(

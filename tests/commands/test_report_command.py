@@ -9,13 +9,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mtdlab.analysis import compute_verdict
+from mtdlab.analysis import compute_verdict, read_run_table
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.stored_frames import to_parquet
 from mtdlab.analysis.inference.verdict import OverLooks, Verdict
 from mtdlab.analysis.questions.answer import list_numbers
 from mtdlab.analysis.questions.shape import list_shape
+from mtdlab.analysis.report.writer import write_files
+from mtdlab.api.report import refuse_other_page
 from mtdlab.commands.printing import print_json
 from mtdlab.commands.report import PAUSE, write_on_changes
+from mtdlab.errors import MtdlabError
 from tests.commands.conftest import Command
 
 FIELDS = {
@@ -251,3 +255,23 @@ def test_transfer_compares_the_first_study_with_the_others(run: Command) -> None
     assert found["same_best"] is True
     error = run(f"report {stored[0]} --transfer", 2)[1]
     assert "--transfer compares a study with others; name two or more" in error
+
+
+def test_the_page_of_a_table_is_not_replaced_by_that_of_another(folder: Path) -> None:
+    """Of two files of one name, told by their rows; a file may be measured anew, or moved."""
+    for name, best in (("a", 3), ("b", 4), ("moved", 3)):
+        rows = [
+            f"{seed},{rate},{60 + best * rate + seed / 7}" for seed in (1, 2) for rate in (1, 2)
+        ]
+        (folder / name).mkdir()
+        (folder / name / "runs.csv").write_text("\n".join(["seed,rate,score", *rows]))
+    first, other, moved = (read_run_table(f"{name}/runs.csv") for name in ("a", "b", "moved"))
+    page = folder / "reports" / "runs"
+    write_files(page / "data", to_parquet(first, generated="today"))
+    with pytest.raises(
+        MtdlabError, match="is the page of another table runs, none of whose trials"
+    ):
+        refuse_other_page(page, other)
+    refuse_other_page(page, moved)
+    (folder / "a" / "runs.csv").write_text((folder / "b" / "runs.csv").read_text())
+    refuse_other_page(page, read_run_table("a/runs.csv"))

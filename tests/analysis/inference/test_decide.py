@@ -18,6 +18,7 @@ from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, Plan, RecordedSe
 from mtdlab.analysis.inference.decide import SessionComparison, find_comparison
 from mtdlab.analysis.inference.looks import boundaries_at, find_open_nominal
 from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.report.context import StudyContext
 
 ALPHA = 0.05
 
@@ -399,10 +400,6 @@ class TestSession:
             (lambda text: text.replace('"seen"', '"unseen"'), "is damaged, or is no session"),
             (lambda text: text.replace("accuracy", "loss"), "score loss, .*, not .*score accuracy"),
             (
-                lambda text: text.replace("study runs", "study other"),
-                "of study other, .*, not study runs",
-            ),
-            (
                 lambda text: text.replace("margin 0.5", "margin 1.0"),
                 "margin 1.0, .*, not .*margin 0.5",
             ),
@@ -417,6 +414,19 @@ class TestSession:
         with pytest.raises(ValueError, match=message):
             ask(path, self.scores, 5)
         assert path.read_text() == changed
+
+    def test_a_renamed_table_goes_on_and_another_one_does_not(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.json"
+        for candidate in ("c1", "c2"):
+            ask(path, self.scores, 4, candidate)
+        renamed = replace(study_of(self.scores[:6]), name="renamed")
+        found = decide(renamed, "c3", baseline="c0", session=path)
+        assert (found.candidates, found.looks) == (3, (6,))
+        assert decide(renamed, "c1", baseline="c0", session=path).looks == (4, 6)
+        for scores in (self.scores + np.eye(8, 6), self.scores[:3], self.scores[:, :2]):
+            other = replace(study_of(scores), name="other")
+            with pytest.raises(ValueError, match=r"of study renamed, .*, not study other, "):
+                decide(other, "c1", baseline="c0", session=path)
 
     @pytest.mark.parametrize(
         "change",
@@ -463,3 +473,13 @@ class TestSession:
         assert levels == pytest.approx([ALPHA / (n * (n + 1)) for n in range(1, 6)])
         assert {decision.level for decision in found} == set(levels)
         assert sorted(kept["candidate"] for kept in recorded) == [f"c{at}" for at in range(1, 6)]
+
+
+def test_scores_in_a_very_small_unit_are_compared() -> None:
+    """With 9 decimals they would all be equal."""
+    scores = 1e-12 * np.array([[1, 2.0], [1.2, 2.3], [0.9, 2.1], [1.1, 2.1]])
+    found = decide(study_of(scores), "c1", baseline="c0", margin=1e-13)
+    assert found.answer == "keep"
+    best = StudyContext(study_of(scores[:, ::-1])).best.compared
+    assert best["name"].tolist() == ["c0", "c1"]
+    assert best["difference"].iloc[1] == pytest.approx(-1.075e-12)
