@@ -99,11 +99,6 @@ class Question(ABC):
         return ""
 
     @property
-    def label(self) -> str:
-        """What is decided, in a word."""
-        return self.judged.label
-
-    @property
     def p_value(self) -> float:
         """The p value of what is shown; NaN where nothing is tested."""
         return self.judged.p_shown

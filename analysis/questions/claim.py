@@ -1,7 +1,7 @@
 """The question whether a claim of a paper holds in a study."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -9,44 +9,36 @@ import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, Selection, Value, load_claims
-from mtdlab.analysis.data.defaults import ALPHA, LEVEL
+from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.meaning import MADE_OF, add_meaning, is_value
-from mtdlab.analysis.data.questions import Declared
 from mtdlab.analysis.data.runs import completed_runs, free_settings, levels_of
 from mtdlab.analysis.data.settings import format_setting, with_defaults
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.claims import ClaimJudgement, find_need, judge_claim
 from mtdlab.analysis.inference.pairing import Paired, complete_block, pair_runs
 from mtdlab.analysis.inference.power import Needed
-from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
-from mtdlab.analysis.questions.base import Question
-from mtdlab.analysis.questions.results import Basis, StudyResults
+from mtdlab.analysis.questions.answer import Difference
+from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.varied_history import measure_variation
-from mtdlab.analysis.questions.wording import clean, join_sentences
+from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.statistics.curves import find_width
 from mtdlab.analysis.statistics.measured import NAMES, measure_runs
 
-_OUTCOMES = {
-    "replicated": QuestionOutcome.SHOWN,
-    "contradicted": QuestionOutcome.OPPOSITE,
-    "undecided": QuestionOutcome.OPEN,
-    "not tested": QuestionOutcome.NOT_TESTED,
-}
 _STS_B_TEST = 1_379
 """How many test pairs STS-B has, by which a folder of graded pairs is known to be it."""
 
 
 @dataclass(frozen=True, eq=False)
-class ClaimQuestion(Question):
-    """Does what a paper states hold in a study, at its scale?"""
+class ClaimQuestion:
+    """Does what a paper states hold in a study, at its scale?
 
-    claim: PaperClaim = field(kw_only=True)
+    Each claim has its own error rate, whatever else the study asks.
+    """
 
-    @property
-    def sentence(self) -> str:
-        return f"Does this claim hold: {self.claim.states}"
+    results: StudyResults
+    claim: PaperClaim
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -185,15 +177,11 @@ class ClaimQuestion(Question):
 
     @property
     def need(self) -> Needed | None:
-        if self.finding is not QuestionOutcome.OPEN:
+        if self.judged.verdict != "undecided":
             return None
         place = self.judged.place
         small = self.small[place] if self.small else 0.0
         return find_need(self.differences[place], self.claim.alike, small)
-
-    @property
-    def finding(self) -> QuestionOutcome:
-        return _OUTCOMES[self.judged.verdict]
 
     @cached_property
     def sizes(self) -> Sequence[float]:
@@ -205,10 +193,10 @@ class ClaimQuestion(Question):
         """Why it is not tested, what would decide it, or how small what contradicts it is."""
         if self.obstacle:
             return self.obstacle
-        if self.finding is QuestionOutcome.NOT_TESTED:
+        if self.judged.verdict == "not tested":
             return "no difference, but history was not shown to vary"
         judged = self.judged
-        if judged.by_equivalence and self.finding is QuestionOutcome.OPPOSITE:
+        if judged.by_equivalence and judged.verdict == "contradicted":
             return "shown to be less than half of the printed size"
         if (need := self.need) is None:
             return ""
@@ -219,14 +207,11 @@ class ClaimQuestion(Question):
         return "as estimated, no number of seeds decides"
 
     @property
-    def answer(self) -> Answer:
-        judged, claim = self.judged, self.claim
-        heading = f"{judged.verdict[:1].upper()}{judged.verdict[1:]}: {claim.states}"
-        effect = None
-        if judged.seeds:
-            effect = Difference(judged.size, LEVEL, name_difference(claim, judged.place))
-        why = self.why and f"{self.why[:1].upper()}{self.why[1:]}."
-        return self.reply(heading, join_sentences(why), effect=effect, topic=None)
+    def effect(self) -> Difference | None:
+        """The difference on which the verdict rests; None without seeds that have both sides."""
+        if not (judged := self.judged).seeds:
+            return None
+        return Difference(judged.size, LEVEL, name_difference(self.claim, judged.place))
 
 
 def _tabulate(results: StudyResults) -> pd.DataFrame:
@@ -246,13 +231,9 @@ def ask_claims(results: StudyResults) -> tuple[ClaimQuestion, ...]:
     """
     study = results.study
     has_none = study.program or not study.score_format.unit
-    return () if has_none else tuple(q for q in _ask(results) if q.is_asked)
-
-
-def _ask(results: StudyResults) -> Iterator[ClaimQuestion]:
-    for claim in load_claims():
-        asked = Declared("claim", claim.columns)
-        yield ClaimQuestion(results, asked, Basis(ALPHA), claim=claim)
+    if has_none:
+        return ()
+    return tuple(q for claim in load_claims() if (q := ClaimQuestion(results, claim)).is_asked)
 
 
 def name_difference(claim: PaperClaim, place: int) -> str:
@@ -308,6 +289,3 @@ def _list_tasks(study: StudyFrames) -> list[str]:
     evaluation = study.ran_with.evaluation
     is_sts_b = evaluation is not None and evaluation.test_pairs == _STS_B_TEST
     return ["STSB"] if study.metric == "sts_test" and is_sts_b else []
-
-
-QUESTION = ClaimQuestion

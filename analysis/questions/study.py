@@ -272,4 +272,6 @@ def judge_look(study: StudyFrames, *, alpha: float, is_last: bool) -> LookResult
     question = find_main(StudyResults(study, Basis(alpha)))
     decision, p_value = question.decide(is_last=is_last), question.p_value
     leading = question.find_leading() if decision == "continue" else frozenset[int]()
-    return LookResult(question.label, None if math.isnan(p_value) else p_value, decision, leading)
+    return LookResult(
+        question.judged.label, None if math.isnan(p_value) else p_value, decision, leading
+    )

@@ -15,14 +15,12 @@ from bounds import bound_below
 from joblib import Parallel, delayed
 
 from mtdlab.analysis.data.claims import PaperClaim
-from mtdlab.analysis.data.defaults import ALPHA
 from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFrames
-from mtdlab.analysis.data.questions import Declared
 from mtdlab.analysis.inference.claims import judge_claim
 from mtdlab.analysis.inference.intervals import variance_of_items
 from mtdlab.analysis.inference.pairing import Paired
 from mtdlab.analysis.questions.claim import ClaimQuestion
-from mtdlab.analysis.questions.results import Basis, StudyResults
+from mtdlab.analysis.questions.results import StudyResults
 
 SEEDS, OTHERS, ITEMS = (2, 3, 5, 8), (1, 8), 100
 ERRORS = ("normal", "one side scatters 3 times as much", "t with 3 degrees of freedom", "items")
@@ -96,8 +94,7 @@ def answer_with_choice(rng: np.random.Generator, seeds: int, own: int, apart: fl
     runs["score"] += rng.standard_normal(len(runs))
     tuning = NuisanceTrials(("learning_rate",), (), 0, {}, runs.iloc[:0])
     study = StudyFrames("s", "a", len(runs), runs, settings=SETTINGS, tuning=tuning)
-    asked = Declared("claim", CLAIM.columns)
-    return ClaimQuestion(StudyResults(study), asked, Basis(ALPHA), claim=CLAIM).judged.verdict
+    return ClaimQuestion(StudyResults(study), CLAIM).judged.verdict
 
 
 def measure_choice(own: int, apart: float, datasets: int, seed: int) -> dict[str, object]:

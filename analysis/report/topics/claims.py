@@ -59,7 +59,7 @@ def tabulate_claims(contexts: Sequence[StudyContext], *, every: bool = False) ->
     about have a row too.
     """
     asked = [(context, question) for context in contexts for question in ask_claims(context)]
-    holm = judge_by_holm([question.p_value for _, question in asked])
+    holm = judge_by_holm([question.judged.p_shown for _, question in asked])
     rows = [_list_row(*pair, is_shown=is_shown) for pair, is_shown in zip(asked, holm, strict=True)]
     found, places = {row["name"] for row in rows}, [claim.name for claim in load_claims()]
     if every:
@@ -76,10 +76,10 @@ def find_claims(context: StudyContext) -> pd.DataFrame:
 
 def _list_row(context: StudyContext, question: ClaimQuestion, *, is_shown: bool) -> dict[str, Any]:
     claim, judged = question.claim, question.judged
-    effect, sizes = question.answer.effect, question.sizes
+    effect, sizes = question.effect, question.sizes
     row = _list_missing(claim) | {"verdict": judged.verdict, "why": question.why}
     row |= {"study": context.study.name, "scale": _describe_scale(context, question)}
-    row["holm"] = "" if math.isnan(question.p_value) else "yes" if is_shown else "no"
+    row["holm"] = "" if math.isnan(question.judged.p_shown) else "yes" if is_shown else "no"
     if effect is not None:
         size = effect.size
         row |= {"difference": effect.text, "seeds": judged.seeds}

@@ -114,12 +114,9 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
 
 def describe(context: StudyContext) -> tuple[str, ...]:
     """Sentences on in how many seeds the best level is better, and on collapses."""
-    means = "" if context.verdict.leads else describe_scores(context.curve, context.write)
-    if context.verdict.levels > 1 and not (
-        context.question.is_over_mtd or context.compares_methods
-    ):
-        means = context.verdict.sentence
-    return means, _describe_seeds(context), _bound(context)
+    is_said = context.question.is_over_mtd or context.compares_methods
+    verdict = "" if is_said or context.verdict.levels < 2 else context.verdict.sentence
+    return verdict, _describe_seeds(context), _bound(context)
 
 
 def _bound(context: StudyContext) -> str:

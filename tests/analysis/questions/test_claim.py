@@ -11,7 +11,6 @@ import pytest
 from mtdlab.analysis.data.environment import Environment, RecordedEvaluation
 from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFrames
 from mtdlab.analysis.measures.trace import d_trace
-from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.claim import ClaimQuestion, ask_claims
 from mtdlab.analysis.questions.results import StudyResults
 
@@ -77,14 +76,12 @@ def test_slices_are_matched_by_share() -> None:
     assert [*found] == ["slice-middle", "slice-middle-above-all"]
     middle = found["slice-middle"]
     assert middle.judged.verdict == "replicated"
-    assert middle.outcome is QuestionOutcome.SHOWN
     # the difference that is least like the claim: to the newest half
     assert middle.judged.size.mean == pytest.approx(2 + 2 * np.mean(JITTER), abs=1e-9)
-    assert "slice 1/4-3/4 less slice 0-1/2" in middle.answer.sentence
+    assert middle.effect.text == "slice 1/4-3/4 less slice 0-1/2"
     assert middle.sizes == pytest.approx([0.92, 1.31, 0.84])
     above_all = found["slice-middle-above-all"]
     assert above_all.judged.verdict == "contradicted"
-    assert above_all.answer.heading.startswith("Contradicted: The middle half")
 
 
 def test_sizes_are_those_of_the_studys_own_tasks() -> None:
@@ -101,9 +98,9 @@ def test_a_study_that_lacks_rows_says_which() -> None:
     lacking = slices(40, 38, name="table8-queue-slices-small")
     found = claims_of(lacking)
     middle = found["slice-middle"]
-    assert middle.outcome is QuestionOutcome.NOT_TESTED
+    assert middle.judged.verdict == "not tested"
     assert middle.why == "no trial with slice 1/2-1"
-    assert middle.answer.heading == f"Not tested: {middle.claim.states}"
+    assert middle.effect is None
     # of another study they are no claims
     assert claims_of(replace(lacking, name="s")) == {}
 
@@ -156,11 +153,11 @@ def test_rates_that_were_chosen_for_each_side_answer_another_question() -> None:
     rates = np.where(study.trials["queue_clusters"] == 5, 3e-3, 1e-3)
     own = replace(study, tuning=tuning, trials=study.trials.assign(learning_rate=rates))
     found = claims_of(own)["clusters-five"]
-    assert found.outcome is QuestionOutcome.NOT_TESTED
+    assert found.judged.verdict == "not tested"
     assert found.why == "another question: each side has its own learning_rate"
     # the difference is stated nevertheless
-    assert found.answer.effect is not None
-    assert found.answer.effect.size.mean == pytest.approx(10, abs=0.3)
+    assert found.effect is not None
+    assert found.effect.size.mean == pytest.approx(10, abs=0.3)
 
 
 def test_no_difference_without_varied_history_shows_nothing() -> None:
@@ -171,7 +168,7 @@ def test_no_difference_without_varied_history_shows_nothing() -> None:
     near = replace(study, trials=trials.assign(score=trials["score"] + 0.1 * jitter))
     # within half of 1.37, but history was not measured
     found = claims_of(near)["decay-high-loses"]
-    assert found.outcome is QuestionOutcome.NOT_TESTED
+    assert found.judged.verdict == "not tested"
     assert found.why == "no difference, but history was not shown to vary"
 
 
@@ -188,5 +185,5 @@ def test_what_would_decide_is_said() -> None:
     wide = study_of([({"queue_clusters": 0}, 40.0), ({"queue_clusters": 5}, 39.9)])
     noise = np.where(wide.trials["number"] % 2 == 0, 3.0, -3.0) * (wide.trials["number"] < 4)
     found = claims_of(replace(wide, trials=wide.trials.assign(score=wide.trials["score"] + noise)))
-    assert found["clusters-five"].outcome is QuestionOutcome.OPEN
+    assert found["clusters-five"].judged.verdict == "undecided"
     assert found["clusters-five"].why.endswith("seeds would decide")

@@ -60,7 +60,7 @@ def test_sufficiency_is_stated_as_it_is_decided() -> None:
         assert (question.outcome, question.answer.outcome) == (outcome, outcome)
         assert question.answer.heading.startswith(heading)
         is_rejected = outcome is QuestionOutcome.OPPOSITE
-        assert question.label == ("rejected" if is_rejected else "not rejected")
+        assert question.judged.label == ("rejected" if is_rejected else "not rejected")
         contents = sufficiency.build(context)
         assert contents is not None
         assert next(iter(contents.text)).startswith(heading)
