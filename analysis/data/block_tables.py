@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from mtdlab.analysis.data.cells import (
-    Bounds,
+    FINITE,
     TableError,
     folder_name,
     is_missing_cell,
@@ -20,7 +20,6 @@ from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.run_tables import describe_reading, find_metric, find_scale
 
-_SCORE = Bounds("it must be a score", -1e300, 1e300)
 _NO_MODEL = (
     "; without a column model each other column is a model: if one names the models, state "
     "--column model=COLUMN"
@@ -67,7 +66,7 @@ def read_block_table(cells: pd.DataFrame, path: Path, reading: Reading) -> Block
         )
     values = [score] if is_long else [name for name in header if name != block]
     hint = "" if is_long else _NO_MODEL
-    is_score = replace(_SCORE, rule=_SCORE.rule + hint)
+    is_score = replace(FINITE, rule=f"it must be a score{hint}")
     columns = {name: read_numbers(cells, name, is_score, infinite=True) for name in values}
     named = cells[keys].apply(lambda column: column.str.strip())
     unnamed = named.apply(is_missing_cell).any(axis=1)

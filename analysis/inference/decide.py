@@ -185,8 +185,8 @@ def decide(
     terms = f"study {study.name}, score {score}, margin {margin}, alpha {study.alpha}"
     terms += "" if failed_score is None else f", score of failed runs {failed_score:g}"
     unkept = nullcontext(list[SessionComparison]())
-    has_runs = partial(_has_runs_of, study, failed_score)
-    with open_session(Path(session), terms, study.alpha, has_runs) if session else unkept as kept:
+    is_of = partial(_has_runs_of, study, failed_score)
+    with open_session(Path(session), terms, study.alpha, is_of) if session else unkept as kept:
         comparison = find_comparison(kept, terms, *names, study.alpha)
         comparison.look(differences, write)
         looks = _find_looks(study, comparison if session else None)
@@ -194,10 +194,10 @@ def decide(
             estimate_difference(new, old, [study.items] * 2, 1 - 2 * p_value)
             for p_value in looks.nominal()
         )
-        scatter = np.ptp(round_scores(differences, new["score"]))
-        # equal ones have no scatter, and so no interval
-        is_alike = low.mean != 0 and not scatter
-        difference = Estimate(low.mean) if is_alike else Estimate(low.mean, low.low, high.high)
+        difference = Estimate(low.mean, low.low, high.high)
+        # equal differences have no scatter, and so no interval
+        if low.mean != 0 and not np.ptp(round_scores(differences, new["score"])):
+            difference = Estimate(low.mean)
         answer = _find_answer(difference, margin)
         if failed_score is None and _is_selected(answer, *ended):
             answer = "failures"
@@ -376,7 +376,7 @@ def _select(
     if varied := varied_settings(runs, keys):
         raise ValueError(
             f"{named} is several configurations, which differ in {', '.join(varied)}; "
-            "name one with more settings"
+            "name one with more settings, or name those of a table with --setting COLUMN"
         )
     return runs
 
