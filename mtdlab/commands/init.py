@@ -1,28 +1,39 @@
 """The command init, which writes a study file."""
 
 import itertools
+import math
 import re
 import shlex
+import signal
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 import yaml
 
 from mtdlab.analysis.data.defaults import BUILT_IN
-from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.durations import format_count, format_seconds
+from mtdlab.api.plan import NoEstimate, find_costs
 from mtdlab.api.report import check_name
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.methods import registry
-from mtdlab.terminal import print_text, printable
+from mtdlab.terminal import Phases, following_phases, print_text, printable
+
+if TYPE_CHECKING:
+    from mtdlab.cost.estimate import CostEstimate
 
 MOST_SEEDS = 1_000
+MOST_SECONDS = 20
+"""What timing steps may take; a study of which they take longer is the smallest."""
+_FEWEST = 3
 VALUES: Mapping[str, list[Any]] = {
     "ema_decay": [0.5, 0.75, 0.85, 0.9, 0.95, 0.97],
     "queue_size": [64, 256, 512, 1024],
@@ -76,13 +87,132 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
     return varied
 
 
-def write_study(
-    name: str, inputs: Mapping[str, str], vary: Mapping[str, list[Any]], seeds: int
-) -> str:
+@dataclass(frozen=True)
+class Size:
+    """The values, by setting, and the number of seeds of a study; `part` divides its steps."""
+
+    vary: Mapping[str, list[Any]]
+    seeds: int
+    part: int = 1
+
+    @property
+    def trials(self) -> int:
+        """How many there are where all settings go together."""
+        return self.seeds * math.prod(map(len, self.vary.values()))
+
+
+def list_sizes(vary: Mapping[str, list[Any]], seeds: int | None) -> list[Size]:
+    """The sizes of a study, the preferred first: whole runs, then many trials, then many seeds.
+
+    The first has everything. What was not asked for by value may be less: usual values and seeds,
+    of which 3 stay for a test, and the steps, of which half stay.
+    """
+    values = [
+        [_thin(listed, count) for count in range(_FEWEST, len(listed) + 1)]
+        if listed is VALUES.get(name)
+        else [listed]
+        for name, listed in vary.items()
+    ]
+    sizes = (
+        Size(dict(zip(vary, chosen, strict=True)), count, part)
+        for part in ([1] if "steps" in vary else [1, 2])
+        for chosen in itertools.product(*values)
+        for count in ([seeds] if seeds else range(_FEWEST, _DEFAULT_SEEDS + 1))
+    )
+    return sorted(sizes, key=lambda size: (size.part, -size.trials, -size.seeds))
+
+
+def _thin(values: list[Any], count: int) -> list[Any]:
+    """So many of the values: of numbers evenly, with both ends; of names the first."""
+    if isinstance(values[0], str):
+        return values[:count]
+    return [values[round(at * (len(values) - 1) / (count - 1))] for at in range(count)]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A size, its duration in seconds (None: not known), and a sentence on what was left out."""
+
+    size: Size
+    seconds: float | None
+    sentence: str
+
+
+def choose_size(
+    sizes: Sequence[Size], costs: "CostEstimate | NoEstimate | None", hours: float
+) -> Proposal:
+    """The first size that takes at most so many hours, else the smallest; the first if not timed.
+
+    `costs`: of the first size; None where timing took too long, which makes it the smallest.
+    """
+    whole, size, seconds, most = sizes[0], sizes[-1], None, 3600 * hours
+    if isinstance(costs, NoEstimate):
+        size, sentence = whole, f"How long it takes is not known: {costs.reason}."
+    elif costs is None:
+        sentence = f"Timing steps took more than {MOST_SECONDS} s here, so the study is small."
+    else:
+        mean = (costs.seconds[1] - costs.start) * costs.workers / costs.trials
+        evaluation = min(costs.evaluation, mean)
+        durations = []
+        for each in sizes:
+            rounds = math.ceil(costs.trials * each.trials / whole.trials / costs.workers)
+            trial = evaluation + (mean - evaluation) / each.part
+            durations.append(costs.start + rounds * trial)
+        fitting = (pair for pair in zip(sizes, durations, strict=True) if pair[1] <= most)
+        size, seconds = next(fitting, (size, durations[-1]))
+        workers = format_count(costs.workers, "trial")
+        sentence = f"About {format_seconds(seconds)} on this machine, {workers} at a time"
+        advice = "; take fewer values or pairs, or a smaller encoder" * (seconds > most)
+        sentence += f"{advice}."
+    left = [
+        f"{name} {', '.join(map(_scalar, missing))}"
+        for name, values in whole.vary.items()
+        if (missing := [value for value in values if value not in size.vary[name]])
+    ]
+    left += [f"{whole.seeds - size.seeds} of {whole.seeds} seeds"] * (size.seeds < whole.seeds)
+    left += ["half of the steps"] * (size.part > 1)
+    listed = f"Left out for {format_seconds(most)} (--hours): {'; '.join(left) or 'nothing'}."
+    return Proposal(size, seconds, f"{sentence} {listed}")
+
+
+class _OutOfTimeError(KeyboardInterrupt):
+    """Timing steps takes too long; what handles errors of any kind lets it pass."""
+
+
+def _out_of_time(*_: object) -> None:
+    raise _OutOfTimeError
+
+
+def _propose(
+    name: str, inputs: Mapping[str, str], sizes: Sequence[Size], hours: float, unmeasured: str
+) -> Proposal:
+    """The size of a new study for this machine; `unmeasured`: why no step is timed, if none is."""
+    from mtdlab.config.reader import parse_study
+
+    spec = parse_study("the new study", write_study(name, inputs, sizes[0]))
+    if unmeasured:
+        return choose_size(sizes, NoEstimate(unmeasured), hours)
+    # Windows, where nothing is timed, has no alarm
+    if has_alarm := hasattr(signal, "alarm"):
+        signal.signal(signal.SIGALRM, _out_of_time)
+        signal.alarm(MOST_SECONDS)
+    costs = None
+    try:
+        costs = find_costs(spec, None, 1, ())
+    except _OutOfTimeError:
+        pass
+    finally:
+        if has_alarm:
+            signal.alarm(0)
+    return choose_size(sizes, costs, hours)
+
+
+def write_study(name: str, inputs: Mapping[str, str], size: Size, sentence: str = "") -> str:
     """The text of a new study file, with a comment beside what is likely to be changed.
 
-    `inputs`: encoder, corpus and evaluation. `vary`: values by setting. `seeds`: how many.
+    `inputs`: encoder, corpus and evaluation. `sentence`: on the study's size and duration.
     """
+    vary = size.vary
     encoder, corpus, varies_method = inputs["encoder"], inputs["corpus"], "method" in vary
     trainer: dict[str, Any] = {"encoder": encoder}
     if not (encoder == BUILT_IN or varies_method):
@@ -92,12 +222,15 @@ def write_study(
         trainer["pooling"] = declared_pooling(encoder) or "cls"
     trainer |= {**inputs, "batch_size": 64} | ({} if varies_method else {"queue_size": 512})
     trainer |= SETTINGS[encoder == BUILT_IN]
+    for key in ("steps", "evaluate_every"):
+        trainer[key] //= size.part
     question = (
         f"How does the score of encoder {encoder}, trained on corpus {corpus}, depend on "
         f"{' and '.join(vary)}?"
     )
     lines = [
         "# Written by mtdlab init. Next: mtdlab plan, then mtdlab sweep, with this file.",
+        *textwrap.wrap(sentence, 100, initial_indent="# ", subsequent_indent="# "),
         f"study: {name}",
         f"description: {_scalar(question)}",
         "metric: sts_test  # reported; sts_dev ranks the trials",
@@ -110,7 +243,7 @@ def write_study(
     lines += [
         "search:  # varied",
         *(f"  {key}: [{', '.join(map(_scalar, values))}]" for key, values in vary.items()),
-        f"seeds: {list(range(seeds))}",
+        f"seeds: {list(range(size.seeds))}",
         "sampler: grid",
     ]
     return "\n".join(lines) + "\n"
@@ -129,6 +262,7 @@ Value = TypeVar("Value")
 _DEFAULT_NAME = "my-study"
 _DEFAULT_VARIED = "ema_decay"
 _DEFAULT_SEEDS = 5
+_SEEDS_THAT_FIT = f"up to {_DEFAULT_SEEDS} that fit the time"
 _QUESTIONS = {
     "encoder": "Encoder (builtin, a folder, a Hugging Face name)",
     "corpus": "Training text (builtin, a file with a sentence a line)",
@@ -137,6 +271,7 @@ _QUESTIONS = {
 
 
 def init(
+    context: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -168,6 +303,10 @@ def init(
     seeds: Annotated[
         int | None, typer.Option(min=1, max=MOST_SEEDS, help="Number of seeds.")
     ] = None,
+    hours: Annotated[
+        float, typer.Option(min=0.01, help="What the study may take on this machine.")
+    ] = 1.0,
+    measure: opt.Measure = True,
     out: Annotated[Path | None, typer.Option(help="File to write. Default: NAME.yaml.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -177,7 +316,8 @@ def init(
 
     From options: mtdlab init my-study --corpus text.txt --vary ema_decay
 
-    Without options it asks, in a terminal.
+    Without options it asks, in a terminal. Of usual values, 5 seeds and the steps as many are
+    written as take an hour here, by the durations of a few steps.
     """
     if list_:
         _list(as_json)
@@ -189,6 +329,9 @@ def init(
     chosen = _DEFAULT_NAME if name is None else name
     check_name(chosen, what="study")
     missing: list[str] = []
+    found: Proposal | None = None
+    unmeasured = "" if measure else "--no-measure was given"
+    context.with_resource(following_phases(Phases(format_seconds)))
     path = out or Path(f"{chosen}.yaml")
     if out or name or not asks:
         _check_free(path)
@@ -200,13 +343,17 @@ def init(
             )
         text = copied.read_text(encoding="utf-8")
     elif asks:
-        path, text = _ask(name, out)
+        path, text, found = _ask(name, out, hours, unmeasured)
     else:
         missing = _describe_missing(path, inputs)
         written = {key: _absolute(source or BUILT_IN, path) for key, source in inputs.items()}
         varied = parse_varied(vary or [_DEFAULT_VARIED])
-        text = write_study(chosen, written, varied, seeds or _DEFAULT_SEEDS)
-    _write(path, text, missing, as_json)
+        sizes = list_sizes(varied, seeds)
+        if missing:
+            unmeasured = "an input is not on this machine"
+        found = _propose(chosen, written, sizes, hours, unmeasured)
+        text = write_study(chosen, written, found.size, found.sentence)
+    _write(path, text, missing, found, as_json)
 
 
 def _describe_missing(file: Path, inputs: Mapping[str, str | None]) -> list[str]:
@@ -236,7 +383,9 @@ def _absolute(value: str, file: Path) -> str:
     return str(Path(value).resolve()) if elsewhere and Path(value).exists() else value
 
 
-def _write(path: Path, text: str, missing: Sequence[str], as_json: bool) -> None:
+def _write(
+    path: Path, text: str, missing: Sequence[str], found: Proposal | None, as_json: bool
+) -> None:
     """Check the study, write its file, and print what it holds, what it lacks and what is next."""
     from mtdlab.config.reader import parse_study
 
@@ -247,12 +396,15 @@ def _write(path: Path, text: str, missing: Sequence[str], as_json: bool) -> None
         raise MtdlabError(f"{path} cannot be written: {reason_of(error)}") from None
     trials, warnings = len(spec.planned_trials()), [*missing, *spec.warnings()]
     if as_json:
-        print_json({"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings})
+        fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}
+        print_json(fields | ({"seconds": found.seconds, "size": found.sentence} if found else {}))
         return
     most = "at most " if spec.until else ""
     varied = f"{', '.join(spec.search) or 'nothing'} varied"
     seeds = format_count(len(spec.seeds), "seed")
     print_text(f"wrote {path}: study {spec.name}, {most}{trials} trials ({varied}, {seeds})")
+    if found:
+        print_text(wrap_text(found.sentence))
     for warning in warnings:
         print_text(wrap_text(f"warning {warning}"))
     file = shlex.quote(str(path))
@@ -261,8 +413,10 @@ def _write(path: Path, text: str, missing: Sequence[str], as_json: bool) -> None
         print_text(f"  mtdlab {command}")
 
 
-def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
-    """The file and text of a study from answers, each checked before the next question.
+def _ask(
+    name: str | None, out: Path | None, hours: float, unmeasured: str
+) -> tuple[Path, str, Proposal]:
+    """The file, text and size of a study from answers, each checked before the next question.
 
     KeyboardInterrupt writes nothing.
     """
@@ -281,12 +435,13 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
 
     def read_varied(listed: str) -> dict[str, list[Any]]:
         varied = parse_varied(listed.split())
-        parse_study("the new study", write_study(name, inputs, varied, _DEFAULT_SEEDS))
+        parse_study("the new study", write_study(name, inputs, Size(varied, _DEFAULT_SEEDS)))
         return varied
 
     varied = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, read_varied)
-    seeds = _prompt("Seeds per configuration", str(_DEFAULT_SEEDS), _read_seeds)
-    return path, write_study(name, inputs, varied, seeds)
+    seeds = _prompt("Seeds per configuration", _SEEDS_THAT_FIT, _read_seeds)
+    found = _propose(name, inputs, list_sizes(varied, seeds), hours, unmeasured)
+    return path, write_study(name, inputs, found.size, found.sentence), found
 
 
 def _prompt(question: str, default: str, read: Callable[[str], Value]) -> Value:
@@ -325,7 +480,10 @@ def _present(setting: str, file: Path, name: str) -> str:
     return _absolute(name, file)
 
 
-def _read_seeds(seeds: str) -> int:
+def _read_seeds(seeds: str) -> int | None:
+    """How many; None for as many as fit the time."""
+    if seeds == _SEEDS_THAT_FIT:
+        return None
     if not seeds.isdecimal() or not 1 <= int(seeds) <= MOST_SEEDS:
         raise MtdlabError(
             f"{seeds!r}: write how many, 1 to {MOST_SEEDS:,}; a confidence interval needs 2"

@@ -3,18 +3,32 @@
 import io
 import json
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import yaml
 
+from mtdlab.api.plan import NoEstimate
 from mtdlab.commands.init import VALUES
 from mtdlab.config import read_study
 from mtdlab.data_paths import packaged_studies
 from tests.commands.conftest import Command
 
 STUDIES = Path(__file__).parents[2] / "studies"
+
+
+@pytest.fixture(autouse=True)
+def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step is timed, which takes seconds."""
+    _time(monkeypatch, lambda: NoEstimate("nothing is timed here"))
+
+
+def _time(monkeypatch: pytest.MonkeyPatch, find: Callable[[], object]) -> None:
+    monkeypatch.setattr("mtdlab.commands.init.find_costs", lambda *_, **__: find())
 
 
 def test_a_packaged_study_is_copied_byte_by_byte(command: Command, tmp_path: Path) -> None:
@@ -57,6 +71,55 @@ def test_options_make_a_study_that_can_be_read(command: Command, tmp_path: Path)
     points = {(unit.parameters or {})["learning_rate"] for unit in spec.search_trials()}
     assert (points, spec.seeds) == ({3e-5, 1e-4}, (0, 1, 2))
     assert "org/model" in spec.description
+
+
+@pytest.mark.parametrize(
+    ("each", "options", "kept", "sentence"),
+    [
+        (60.0, "", (6, 5, 200), "About 15 min on this machine, 2 trials at a time. Left out "),
+        (300.0, "", (4, 5, 200), "ema_decay 0.75, 0.95."),
+        (1000.0, "--hours 8", (6, 5, 200), "About 4 h 10 min"),
+        (1000.0, "", (3, 4, 100), "0.75, 0.9, 0.95; 1 of 5 seeds; half of the steps."),
+        (1000.0, "--seeds 4", (3, 4, 100), "ema_decay 0.75, 0.9, 0.95; half of the steps."),
+        (1000.0, "--vary ema_decay=0.5,0.9", (2, 3, 200), "Left out for 60 min (--hours): 2 of 5"),
+        (9000.0, "", (3, 3, 100), "2 trials at a time; take fewer values or pairs"),
+    ],
+)
+def test_a_study_has_what_fits_its_hours(
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    each: float,
+    options: str,
+    kept: tuple[int, int, int],
+    sentence: str,
+) -> None:
+    trials = 10 if "=" in options else 24 if "seeds" in options else 30
+    costs = {"seconds": (0.0, trials * each / 2 + 10), "start": 10.0, "evaluation": each / 10}
+    _time(monkeypatch, lambda: SimpleNamespace(**costs, trials=trials, workers=2))
+    found = json.loads(command(f"init mine --vary ema_decay {options} --json").stdout)
+    text = (tmp_path / "mine.yaml").read_text()
+    values = yaml.safe_load(text)
+    assert (len(values["search"]["ema_decay"]), len(values["seeds"])) == kept[:2]
+    assert values["trainer"]["steps"] == kept[2] * 160 // 200
+    assert sentence in found["size"]
+    assert " ".join(text.split()).replace(" # ", " ").count(found["size"]) == 1
+    assert found["seconds"] <= 3600 or "8" in options or "take fewer" in found["size"]
+
+
+def test_a_study_that_cannot_be_timed_is_whole_and_one_that_is_timed_too_long_small(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = command("init whole --vary queue_size").stdout
+    assert "20 trials" in whole
+    assert "How long it takes is not known: nothing is timed here." in " ".join(whole.split())
+    _time(monkeypatch, lambda: signal.raise_signal(signal.SIGALRM))
+    small = command("init small --vary queue_size").stdout
+    assert "9 trials" in small
+    assert "took more than 20 s here, so the study is small." in " ".join(small.split())
+    assert "--no-measure was given" in command("init third --no-measure").stdout
+    missing = " ".join(command("init fourth --corpus nowhere.txt").stdout.split())
+    assert "not known: an input is not on this machine. Left out" in missing
 
 
 def test_a_path_is_absolute_where_the_file_is_written_elsewhere(
