@@ -5,7 +5,7 @@ which commands that only read a study do without.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,16 +115,28 @@ def read_run_table(
 def open_table(path: Path, reading: Reading, name: str = "") -> "Study | LevelMeans | BlockScores":
     """The runs of a file, or level means if it has columns mtd, mean, low, high and no score.
 
-    With `reading.block` scores by block and model. `name` is that of a study. Errors as for
-    `read_run_table`.
+    Of MTEB's folder of results, and with `reading.block`, scores by block and model. `name` is that
+    of a study. Errors as for `read_run_table`.
     """
-    from mtdlab.analysis.data.block_tables import read_block_table
     from mtdlab.analysis.inference.level_means import is_level_means, read_level_means
 
+    if reading.block or path.is_dir():
+        return open_blocks(path, reading)
     with naming(path):
         cells = read_cells(path)
-        if reading.block:
-            return read_block_table(cells, path, reading)
         if is_level_means(cells):
             return read_level_means(cells, path, reading.scale)
         return Study.of(build_study(cells, path, reading, name))
+
+
+def open_blocks(table: "Path | pd.DataFrame", reading: Reading) -> "BlockScores":
+    """The scores of a table by block and model; MTEB's folder of results has them by task.
+
+    Errors as for `read_run_table`.
+    """
+    from mtdlab.analysis.data.block_tables import read_block_table
+
+    if isinstance(table, Path) and table.is_dir():
+        reading = replace(reading, block=reading.block or "task", scale=reading.scale or "fraction")
+    with naming(table):
+        return read_block_table(read_cells(table), table, reading)

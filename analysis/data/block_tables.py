@@ -16,7 +16,7 @@ from mtdlab.analysis.data.cells import (
 )
 from mtdlab.analysis.data.defaults import FACTORS, MARGIN, MOST_COMPARED, Reading
 from mtdlab.analysis.data.durations import format_count
-from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.run_tables import describe_reading, find_metric, find_scale
 
@@ -45,7 +45,9 @@ class BlockScores:
     invocation: Invocation
 
 
-def read_block_table(cells: pd.DataFrame, path: Path, reading: Reading) -> BlockScores:
+def read_block_table(
+    cells: pd.DataFrame, source: Path | pd.DataFrame, reading: Reading
+) -> BlockScores:
     """The scores of a table with a row for each block and model, or for each block with all models.
 
     The column of models is called model, or as `reading.columns` says; without it every column but
@@ -91,5 +93,8 @@ def read_block_table(cells: pd.DataFrame, path: Path, reading: Reading) -> Block
         str(at): [*map(str, table.columns[row])] for at, row in holes.iterrows() if row.any()
     }
     scores = kept * FACTORS[scale] * write.as_read(1)
-    invocation = describe_reading(path, reading)
-    return BlockScores(folder_name(path), block, scores, lacking, write, invocation)
+    path = source if isinstance(source, Path) else None
+    invocation = describe_reading(path, reading) if path else NO_INVOCATION
+    return BlockScores(
+        folder_name(path) if path else "ranking", block, scores, lacking, write, invocation
+    )

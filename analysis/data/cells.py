@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -32,6 +33,7 @@ _OPTIONS = {
     r"--(score|scale|direction|margin) (\w+)": r"\1=\2",
     r"--column (\w+)=COLUMN": r'columns={"\1": COLUMN}',
     r"--column (\w+)=(\w+)": r'columns={"\1": "\2"}',
+    r"--block": "block",
     r"--setting COLUMN": "settings=[COLUMN, ...]",
 }
 """What a message says of options, and the parameters of Python that are the same."""
@@ -102,13 +104,16 @@ def read_cells(table: Path | pd.DataFrame) -> pd.DataFrame:
     A file that ends in .parquet or .pq is Parquet, one in .json an array of objects, also as
     trackio writes it; any other is text in UTF-8 with a header, separated by commas, tabs or
     semicolons. A DataFrame's index is a column if it has a name, and the column run if it holds
-    text. A cell that holds all settings or scores of a run is a column for each.
+    text. A cell that holds all settings or scores of a run is a column for each. A folder is
+    MTEB's of results.
 
     Raises TableError for a file that is missing or damaged, repeats a column's name, has no row,
     rows of different lengths, more than 20,000 rows or more than 500 columns.
     """
     if isinstance(table, pd.DataFrame):
         frame = _as_text(_with_index(table))
+    elif table.is_dir():
+        frame = _read_results(table)
     elif not table.is_file():
         raise TableError("no such file")
     else:
@@ -126,6 +131,35 @@ def read_cells(table: Path | pd.DataFrame) -> pd.DataFrame:
     if len(repeated):
         raise TableError(f"column {repeated[0]!r} occurs twice; each name must be unique")
     return frame
+
+
+def _read_results(folder: Path) -> pd.DataFrame:
+    """MTEB's results, MODEL/REVISION/TASK.json: a row with the task, the model and the score.
+
+    It is the mean main score over splits and subsets, as MTEB takes it. Raises TableError for a
+    folder without results, a file that is none, and two results of a model on a task.
+    """
+    found = dict[tuple[str, str], tuple[str, Path]]()
+    for path in sorted(folder.glob("*/*/*.json")):
+        if path.name == "model_meta.json":
+            continue
+        file = path.relative_to(folder)
+        try:
+            result = json.loads(path.read_text(encoding="utf-8"))
+            parts = [part["main_score"] for split in result["scores"].values() for part in split]
+            key = result["task_name"], file.parts[0].replace("__", "/")
+            score = str(fmean(parts))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            raise TableError(
+                f"{file} is no result of MTEB: it has no task_name, or no scores with main_score"
+            ) from None
+        if key in found:
+            raise TableError(f"{found[key][1]} and {file} are two results of one model; keep one")
+        found[key] = score, file
+    if not found:
+        raise TableError("no MODEL/REVISION/TASK.json in it; name the folder of MTEB's results")
+    rows = [(*key, score) for key, (score, _) in found.items()]
+    return pd.DataFrame(rows, columns=["task", "model", "score"])
 
 
 def _with_index(frame: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from mtdlab import __version__
-from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Direction, Scale
+from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Direction, Reading, Scale
 from mtdlab.errors import MtdlabError, naming_missing
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def report(
     scale: Scale | None = None,
     direction: Direction | None = None,
     margin: float | None = None,
+    block: str = "",
 ) -> "Report": ...
 
 
@@ -82,6 +83,7 @@ def report(
     scale: Scale | None = None,
     direction: Direction | None = None,
     margin: float | None = None,
+    block: str = "",
 ) -> "Report | MultiStudyReport":
     """Write the page of a study, or of a list of studies one over all, as `mtdlab report`.
 
@@ -89,12 +91,14 @@ def report(
         study: names in the database, what `load_study` or `mtdlab.analysis.read_run_table`
             returned, or runs made elsewhere: a DataFrame with a row for each, or a CSV, TSV,
             Parquet or JSON file, which a name that ends in .csv, .tsv, .parquet, .pq or .json is.
+            The Path of MTEB's folder of results ranks models over its tasks.
         name: the folder of the page in `out`; by default the names joined by +.
         generated: when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same
             text gives the same bytes.
         transfer: whether to compare the answer of the first study of a list with the others'.
         score, columns, settings, scale, direction, margin: of runs made elsewhere, as for
             `mtdlab.analysis.read_run_table`.
+        block: of such a table: the column, as task, over whose values its models are ranked.
 
     Raises:
         NothingToReport: for a study that is missing.
@@ -106,27 +110,33 @@ def report(
     from pandas import DataFrame
 
     from mtdlab.analysis.data.cells import TableError
-    from mtdlab.analysis.notebook import read_run_table
+    from mtdlab.analysis.notebook import open_blocks, read_run_table
     from mtdlab.analysis.report import write_multi_study, write_report
+    from mtdlab.analysis.report.ranking import write_ranking
 
-    if isinstance(study, str) and Path(study).suffix in TABLE_SUFFIXES:
+    made = generated or now()
+    if isinstance(study, str) and (block or Path(study).suffix in TABLE_SUFFIXES):
         study = Path(study)
     described: dict[str, Any] = {"score": score, "columns": columns, "settings": settings}
     described |= {"scale": scale, "direction": direction, "margin": margin}
     if isinstance(study, DataFrame | Path):
         check_name(name)
         try:
+            if block or (isinstance(study, Path) and study.is_dir()):
+                reading = Reading(**described | {"columns": columns or {}, "block": block})
+                ranked = open_blocks(study, reading)
+                folder = Path(out) / (name or ranked.name)
+                return write_ranking(ranked, folder, generated=made, version=__version__)
             study = read_run_table(study, **described, name=name or "")
         except TableError as error:
             raise MtdlabError(str(error)) from None
-    elif any(described.values()):
+    elif block or any(described.values()):
         raise MtdlabError(
-            f"{', '.join(described)} describe runs made elsewhere; give them with a DataFrame, or "
-            f"with a file that ends in one of {', '.join(TABLE_SUFFIXES)}"
+            f"{', '.join(described)} and block describe runs made elsewhere; give them with a "
+            f"DataFrame, or with a file that ends in one of {', '.join(TABLE_SUFFIXES)}"
         )
     several = study if isinstance(study, list) else [study]
     frames = [load_named(given, storage) if isinstance(given, str) else given for given in several]
-    made = generated or now()
     for each in frames:
         refuse_other_page(Path(out) / (name if name and len(frames) == 1 else each.name), each)
     if not isinstance(study, list):

@@ -48,7 +48,8 @@ def report(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV, TSV, Parquet or JSON file of runs made elsewhere, or CSV of level means.",
+            help="CSV, TSV, Parquet or JSON file of runs made elsewhere, CSV of level means, or "
+            "MTEB's folder of results, whose models are ranked.",
         ),
     ] = None,
     from_: Annotated[

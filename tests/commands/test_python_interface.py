@@ -72,6 +72,14 @@ def test_a_frame_of_runs_made_elsewhere_has_a_page(tmp_path: Path) -> None:
     assert (of_file.summary, of_file.page) == (written.summary, named.page)
     with pytest.raises(MtdlabError, match="describe runs made elsewhere; give them with a DataF"):
         mtdlab.report("a", score="accuracy")
+    tasks = pd.DataFrame({"task": [*"abc"], "one": [0.1, 0.2, 0.3], "two": [0.5, 0.4, 0.6]})
+    ranked = mtdlab.report(tasks, block="task", scale="fraction", out=tmp_path)
+    assert ranked.page == tmp_path / "ranking" / "index.html"
+    assert ranked.fields["models"][0]["model"] == "two"
+    with pytest.raises(MtdlabError, match="the DataFrame: with block only columns="):
+        mtdlab.report(tasks, block="task", settings=["one"], out=tmp_path)
+    with pytest.raises(MtdlabError, match="block describe runs made elsewhere"):
+        mtdlab.report(["a"], block="task")  # type: ignore[call-overload]
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

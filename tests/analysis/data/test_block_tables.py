@@ -1,5 +1,6 @@
 """Tables of scores by block and model: both layouts, blocks that lack a score, refusals."""
 
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from mtdlab.analysis.data.block_tables import BlockScores, read_block_table
 from mtdlab.analysis.data.cells import TableError, read_cells
 from mtdlab.analysis.data.defaults import Reading
+from mtdlab.analysis.notebook import open_table
 
 WIDE = "task,a,b\nSTS12,0.7,0.8\nSTS13,0.6,0.5\nImdb,0.9,0.95\n"
 
@@ -82,3 +84,41 @@ def test_what_describes_runs_is_refused() -> None:
 def test_a_loss_needs_a_direction() -> None:
     with pytest.raises(TableError, match="state --direction minimize"):
         read(long().replace("score", "val_loss"), score="val_loss")
+
+
+def _write_result(folder: Path, model: str, task: str, parts: list[float]) -> Path:
+    """A result with the keys that mteb 2.10 writes, and the description of its model."""
+    place = folder / model / "0a1b2c3"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "model_meta.json").write_text('{"name": "x"}')
+    rows = [
+        {"main_score": part, "hf_subset": f"{at}", "languages": ["eng-Latn"]}
+        for at, part in enumerate(parts)
+    ]
+    result = {"dataset_revision": "d", "task_name": task, "mteb_version": "2.10.3"}
+    result |= {"scores": {"test": rows}, "evaluation_time": 1.5, "kg_co2_emissions": None}
+    path = place / f"{task}.json"
+    path.write_text(json.dumps(result))
+    return path
+
+
+def test_the_results_of_mteb_are_a_table_with_the_mean_over_subsets(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    for model, tasks in {"org__small": [[0.5, 0.7], [0.4]], "base": [[0.8], [0.6]]}.items():
+        for task, parts in zip(("STS22", "STS12"), tasks, strict=True):
+            path = _write_result(folder, model, task, parts)
+    data = open_table(folder, Reading())
+    assert isinstance(data, BlockScores)
+    assert data.table.loc["STS22", ["org/small", "base"]].tolist() == pytest.approx([60, 80])
+    assert data.table.loc["STS12", ["org/small", "base"]].tolist() == pytest.approx([40, 60])
+    assert str(data.invocation).startswith(f"mtdlab report --table {folder} --block task")
+    other = path.parents[1] / "1"
+    other.mkdir()
+    (other / path.name).write_text(path.read_text())
+    with pytest.raises(TableError, match=r"0a1b2c3/STS12.json and .* are two results of one model"):
+        open_table(folder, Reading())
+    (other / path.name).write_text('{"task_name": "STS12", "scores": {"test": []}}')
+    with pytest.raises(TableError, match=r"1/STS12.json is no result of MTEB: it has no task_name"):
+        open_table(folder, Reading())
+    with pytest.raises(TableError, match=r"no MODEL/REVISION/TASK.json in it; name the folder"):
+        open_table(tmp_path, Reading())
