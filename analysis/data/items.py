@@ -54,6 +54,21 @@ def digest_of_tasks(digests: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(digests).encode()).hexdigest() if others else first
 
 
+def rank_errors(items: ItemScores) -> Floats:
+    """The distance of each item's rank by similarity to that by gold, (N, P) in % of its task.
+
+    The values themselves, in points, of items without gold.
+    """
+    if items.gold is None:
+        return items.values.astype(np.float64)
+    parts = []
+    for begin, end in pairwise([0, *np.cumsum(list(items.tasks.values()))]):
+        gold = _Ranks(items.gold[begin:end]).centred
+        ranks = np.array([_Ranks(row).centred for row in items.values[:, begin:end]])
+        parts.append(100 * np.abs(ranks - gold))
+    return np.concatenate(parts, axis=1)
+
+
 def influences(items: ItemScores) -> Floats:
     """The influence of each item on each trial's score, (N, P) in points.
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.frames import Settings, StudyFrames
+from mtdlab.analysis.data.items import ItemScores, rank_errors
 from mtdlab.analysis.data.metric import as_read
 from mtdlab.analysis.data.runs import CONFIGURATION, completed_runs, is_missing, varied_settings
 from mtdlab.analysis.inference.best import BestVerdict, number_configurations
@@ -38,6 +39,7 @@ class Contrast:
         seeds, configurations: how many are shared.
         difference: its mean over configurations and seeds with the t interval over seeds, in points
             (score x 100); NaN where nothing is shared, its bounds with one seed.
+        items: as `compare_items` gives them.
     """
 
     settings: Mapping[str, tuple[Any, Any]]
@@ -45,6 +47,7 @@ class Contrast:
     seeds: int
     configurations: int
     difference: Estimate
+    items: pd.DataFrame
 
 
 def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
@@ -76,7 +79,9 @@ def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
     table["difference"] = table["first"] - table["second"]
     paired = estimate_difference(one, two, (study.items, study.items))
     settings = _differing({name: [_value(value) for value in rows[name]] for name in varied})
-    return Contrast(settings, table.reset_index(), len(table), min(len(table), 1), paired)
+    one, two = (runs[runs["seed"].isin(table.index)] for runs in (one, two))
+    items = compare_items(one, two, (study.items, study.items))
+    return Contrast(settings, table.reset_index(), len(table), min(len(table), 1), paired, items)
 
 
 def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
@@ -105,10 +110,43 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
     table = complete_block(scores[0] - scores[1])
     rows = _by_configuration(runs[0], scores, table, keys)
     if not table.size:
-        return Contrast(settings, rows, 0, 0, UNKNOWN)
+        return Contrast(settings, rows, 0, 0, UNKNOWN, pd.DataFrame())
     one, two = (_one_run_per_cell(trials, table) for trials in runs)
-    paired = estimate_difference(one, two, (first.items, second.items))
-    return Contrast(settings, rows, *table.shape, paired)
+    both = first.items, second.items
+    items = compare_items(one, two, both)
+    return Contrast(settings, rows, *table.shape, estimate_difference(one, two, both), items)
+
+
+def compare_items(
+    first: pd.DataFrame, second: pd.DataFrame, items: Sequence[ItemScores | None]
+) -> pd.DataFrame:
+    """The items on which runs differ from others, the largest difference first.
+
+    A row per item: its task, its number there from 1, its gold score (of graded pairs), then first,
+    second and difference: means over runs of its value in points, or, of graded pairs, of the
+    distance of its ranks by the two similarities, in % of the pairs. Of items that are right or
+    wrong `flips` is whether one side has it right in most runs, and the other wrong. Empty where a
+    run has no items, or the two have others.
+    """
+    sides = []
+    for runs, recorded in zip((first, second), items, strict=True):
+        if recorded is None or not (len(runs) and runs["number"].isin(recorded.numbers).all()):
+            return pd.DataFrame()
+        sides.append(recorded.of(runs["number"].tolist()))
+    one, two = sides
+    if one.digest != two.digest:
+        return pd.DataFrame()
+    names = [(task, at + 1) for task, count in one.tasks.items() for at in range(count)]
+    table = pd.DataFrame(names, columns=["task", "item"])
+    if one.gold is not None:
+        table["gold"] = one.gold
+    table["first"], table["second"] = (rank_errors(side).mean(axis=0) for side in sides)
+    table["difference"] = table["first"] - table["second"]
+    levels = np.unique([*np.unique(one.values), *np.unique(two.values)])
+    if one.gold is None and len(levels) == 2:
+        right = table[["first", "second"]] - levels.mean()
+        table["flips"] = right["first"] * right["second"] < 0
+    return table.sort_values("difference", key=lambda each: -each.abs(), kind="stable")
 
 
 _CELL = ["seed", CONFIGURATION]

@@ -1,5 +1,6 @@
 """The command compare, for two trials of a study or two studies."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,7 +9,7 @@ from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.statistics.contrasts import Contrast
+
+_MOST_ITEMS = 10
 
 
 def compare(
@@ -34,12 +37,17 @@ def compare(
             metavar="TRIAL", min=0, help="The number of the trial that it is compared with."
         ),
     ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV file to write with the difference on every item."),
+    ] = None,
     storage: opt.Storage = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Compare two studies, or the configurations of two trials, over the seeds that both have.
 
-    The difference is paired over these seeds and has a 95 % confidence interval.
+    The difference is paired over these seeds and has a 95 % confidence interval. Listed are the
+    evaluation items on which the two differ most, with their texts where these are on this machine.
 
     Two studies: mtdlab compare mtd mtd-equation-3
 
@@ -75,10 +83,78 @@ def compare(
             names = (f"trial {numbers[0]}", f"trial {numbers[1]}")
     except ValueError as error:
         raise MtdlabError(str(error)) from None
+    if items and not len(contrast.items):
+        raise MtdlabError("--items: the runs have recorded no items, or not the same ones")
+    if items:
+        try:
+            _items(frames, contrast).to_csv(items, index=False)
+        except OSError as error:
+            raise MtdlabError(f"--items {items}: not written: {reason_of(error)}") from None
     if as_json:
         print_json(_fields(frames, contrast, names))
-    else:
-        _print(frames, contrast, names)
+        return
+    _print(frames, contrast, names)
+    if len(contrast.items):
+        _print_items(frames, contrast, names, _find_texts(frames, storage_url(storage)))
+
+
+def _print_items(
+    study: "StudyFrames",
+    contrast: "Contrast",
+    names: tuple[str, str],
+    texts: list[tuple[str, ...]],
+) -> None:
+    """The items that differ most, with their texts where there are any, and how many flip."""
+    what, items = f"mean {study.score_format.name}", contrast.items
+    if "gold" in items:
+        what = "distance of the ranks by encoder and by gold score, in % of the pairs"
+    print_text(f"\n{wrap_text(f'items that differ most: {what}, of {names[0]} and {names[1]}')}")
+    first = _items(study, contrast).head(_MOST_ITEMS)
+    for at, row in zip(first.index.tolist(), first.to_dict("records"), strict=True):
+        gold = f", gold {row['gold']:g}" if "gold" in items else ""
+        text = f": {' | '.join(texts[at])}" if texts else ""
+        means = f"{row['first']:.1f} and {row['second']:.1f}"
+        print_text(wrap_text(f"{row['task']} {row['item']}{gold}: {means}{text}", "  "))
+    if "flips" in items:
+        flips = items[items["flips"]]
+        won = int((flips["difference"] > 0).sum())
+        print_text(
+            wrap_text(
+                f"{len(flips):,} of {len(items):,} items flip: {won:,} are right in most runs of "
+                f"{names[0]} and wrong in most of {names[1]}, {len(flips) - won:,} the reverse."
+            )
+        )
+
+
+def _items(study: "StudyFrames", contrast: "Contrast") -> "DataFrame":
+    """The items with their values as they were read; rank errors have no direction."""
+    if "gold" in contrast.items:
+        return contrast.items
+    return study.score_format.frame(contrast.items, "first", "second")
+
+
+def _find_texts(study: "StudyFrames", url: str) -> list[tuple[str, ...]]:
+    """The texts of the study's items, in their order, where this machine has them; else empty."""
+    from mtdlab.analysis.data.items import digest_of_tasks
+    from mtdlab.evaluation.pairs import evaluation_folder, load_pairs, load_task, task_folder
+    from mtdlab.store.recorded import read_trial
+
+    if study.items is None:
+        return []
+    trial = read_trial(url, study.name, int(study.items.numbers[0]))
+    source, pairs = trial.settings.get("evaluation", ""), list[Any]()
+    try:
+        for task in study.items.tasks:
+            if task in ("sts_dev", "sts_test"):
+                pairs.append(load_pairs(source, "dev" if task == "sts_dev" else "test"))
+            elif folder := task_folder(task, evaluation_folder(source)):
+                pairs.append(load_task(task, folder)[-1])
+    except MtdlabError:
+        return []
+    if not pairs or digest_of_tasks([part.digest for part in pairs]) != study.items.digest:
+        return []
+    sides = [(part.first, part.second) if part.second else (part.first,) for part in pairs]
+    return [text for side in sides for text in zip(*side, strict=True)]
 
 
 def _print(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> None:
@@ -136,4 +212,5 @@ def _fields(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) 
         "shared_configurations": contrast.configurations,
         "difference": vars(contrast.difference.as_read(study.score_format)),
         "scores": _scores(study, contrast).to_dict("records"),
+        "items": _items(study, contrast).head(_MOST_ITEMS).to_dict("records"),
     }

@@ -5,9 +5,11 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import mtdlab
+from mtdlab.evaluation.pairs import load_pairs
 from tests.commands.conftest import Command, Recorded
 
 
@@ -40,6 +42,26 @@ def test_two_studies_are_compared_over_what_both_ran(command: Command, storage: 
     assert found["difference"]["mean"] == pytest.approx(first - second)
     assert found["difference"]["low"] < first - second < found["difference"]["high"]
     assert f"tiny less warm: {first - second:+.2f} points (95 % CI " in "\n".join(lines)
+
+
+@pytest.mark.slow
+def test_items_that_differ_are_listed_with_the_texts_of_this_machine(
+    command: Command, storage: Path, recorded: Recorded, tmp_path: Path
+) -> None:
+    line = f"compare tiny warm --storage {storage}"
+    text = " ".join(command(f"{line} --items items.csv").stdout.split())
+    assert "items that differ most: distance of the ranks by encoder and by gold score" in text
+    table = pd.read_csv(tmp_path / "items.csv")
+    assert list(table) == ["task", "item", "gold", "first", "second", "difference"]
+    top = table.iloc[0]
+    assert f"sts_test {top['item']}, gold {top['gold']:g}: {top['first']:.1f} and" in text
+    assert table["difference"].abs().is_monotonic_decreasing
+    pairs = load_pairs(recorded.values["trainer"]["evaluation"], "test")
+    assert len(table) == len(pairs)
+    assert f" | {pairs.second[top['item'] - 1]}" in text
+    [first, *_] = json.loads(command(f"{line} --json").stdout)["items"]
+    assert first["item"] == top["item"]
+    assert "--items no/i.csv: not written" in command(f"{line} --items no/i.csv", 2).stderr
 
 
 @pytest.mark.parametrize(

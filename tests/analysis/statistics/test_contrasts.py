@@ -8,6 +8,7 @@ from scipy import stats
 
 from mtdlab.analysis import compare_studies, compare_trials
 from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
+from mtdlab.analysis.data.items import ItemScores
 from tests.analysis.conftest import build_study, make_trials
 
 
@@ -97,3 +98,42 @@ def test_trials_and_studies_without_a_common_score_are_refused(study: StudyFrame
         compare_studies(study, replace(study, name="empty", trials=study.trials.iloc[:0]))
     with pytest.raises(ValueError, match="scores of different tasks or directions cannot"):
         compare_studies(study, replace(study, metric="STS12"))
+
+
+def test_items_that_flip_come_with_the_largest_differences(study: StudyFrames) -> None:
+    numbers = np.sort(study.trials["number"].to_numpy())
+    queue = int(study.trials["queue_size"].min())
+    first, second = (number_of(study, decay, queue, 0) for decay in (0.75, 0.85))
+    sides = [[number_of(study, decay, queue, seed) for seed in range(4)] for decay in (0.75, 0.85)]
+    values = np.zeros((len(numbers), 3), dtype=np.float32)
+    # right in all runs of one; in 3 of one and 1 of the other; in all of both but one
+    values[np.ix_(np.isin(numbers, sides[0]), [0])] = 100
+    values[np.isin(numbers, [*sides[0][:1], *sides[1][:3]]), 1] = 100
+    values[np.isin(numbers, [*sides[0][:3], *sides[1]]), 2] = 100
+    items = ItemScores(numbers, values, None, {"one": 2, "two": 1}, "digest")
+    found = compare_trials(replace(study, load_items=lambda: items), first, second).items
+    assert found[["task", "item"]].to_numpy().tolist() == [["one", 1], ["one", 2], ["two", 1]]
+    assert found["difference"].tolist() == pytest.approx([100, -50, -25])
+    assert found["flips"].tolist() == [True, True, False]
+    other = replace(study, name="b", load_items=lambda: replace(items, digest="other"))
+    assert compare_studies(replace(study, load_items=lambda: items), other).items.empty
+    graded = replace(
+        items, values=values + np.float32([0.1, 0.2, 0.3]), gold=np.array([2.0, 1.0, 1.0])
+    )
+    found = compare_trials(replace(study, load_items=lambda: graded), first, second).items
+    assert "flips" not in found
+    expected = {}
+    for name, runs in zip(("first", "second"), sides, strict=True):
+        similarities = graded.values[np.isin(numbers, runs)]
+        parts = [
+            abs(stats.rankdata(similarities[:, part], axis=1) - stats.rankdata(graded.gold[part]))
+            / graded.gold[part].size
+            for part in (slice(0, 2), slice(2, 3))
+        ]
+        expected[name] = 100 * np.concatenate(parts, axis=1).mean(axis=0)
+    for name, errors in expected.items():
+        assert found.sort_index()[name].to_numpy() == pytest.approx(errors)
+
+
+def test_studies_without_items_have_none_to_compare(study: StudyFrames) -> None:
+    assert compare_studies(study, replace(study, name="b")).items.empty
