@@ -98,7 +98,7 @@ def draw_published(
 
 def _name_rows(ax: Axes, names: Sequence[str], label: str, name: str) -> None:
     # long names on several lines, so that the axes keep most of the width
-    texts = ["\n".join(textwrap.wrap(style.printable(text), _LINE)) or text for text in names]
+    texts = ["\n".join(_wrap(style.printable(text))) or text for text in names]
     ax.set_yticks(range(len(names)), texts, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     low, high = ax.get_xlim()
@@ -107,6 +107,14 @@ def _name_rows(ax: Axes, names: Sequence[str], label: str, name: str) -> None:
     style.show_as_read(ax.xaxis)
     ax.set_xlabel(name, parse_math=False)
     ax.set_ylabel(label)
+
+
+def _wrap(text: str) -> list[str]:
+    """A name on lines; what stands in brackets after a method begins a line of its own."""
+    name, bracket, rest = text.partition(" (")
+    if not bracket or len(text) <= _LINE:
+        return textwrap.wrap(text, _LINE)
+    return [*textwrap.wrap(name, _LINE), *textwrap.wrap(f"({rest}", _LINE)]
 
 
 def draw_grid(

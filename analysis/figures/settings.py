@@ -18,6 +18,7 @@ from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import PARTS
 
 _SHIFT = 0.06
+_NEAR = 0.05
 
 
 def varied_components(cells: pd.DataFrame) -> list[str]:
@@ -94,12 +95,18 @@ def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str) -> None:
     ax.vlines(table["seconds"], table["low"], table["high"], color=style.ACCENT, linewidth=1.2)
     ax.plot(table["seconds"], table["mean"], "o", color=style.ACCENT)
     add_spots(ax, table["seconds"], table["mean"], table)
-    for place, row in enumerate(table.to_dict("records"), start=1):
+    points = table[["seconds", "mean"]].to_numpy(dtype=np.float64)
+    scaled = points / [points[:, 0].max(), np.ptp(ax.get_ylim())]
+    for place, point in enumerate(points, start=1):
+        # the numbers of close points alternate between their right and their left
+        near = np.abs(scaled[: place - 1] - scaled[place - 1]).max(axis=1) < _NEAR
+        is_left = near.sum() % 2 == 1
         ax.annotate(
             str(place),
-            (row["seconds"], row["mean"]),
-            xytext=(4, 3),
+            tuple(point),
+            xytext=(-4 if is_left else 4, 3),
             textcoords="offset points",
+            ha="right" if is_left else "left",
             fontsize=style.LEGEND_SIZE,
         )
     ax.set_xlim(0, 1.1 * float(table["seconds"].max()))

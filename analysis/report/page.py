@@ -196,6 +196,7 @@ class BasePage:
     Attributes:
         figure: the main figure, beside the answer; None where there is none.
         commits: of the program that trained the runs, as far as they are known.
+        cites_mtd: whether the paper on MTD is cited.
         limits: sentences on the limits of the conclusions.
         summary: the answer in full sentences, where no section has them.
         methods: paragraphs on how the numbers are computed.
@@ -211,6 +212,7 @@ class BasePage:
     summary: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     commits: tuple[str, ...] = ()
+    cites_mtd: bool = True
     template: str = "base.html"
 
 

@@ -127,6 +127,7 @@ def write_ranking(data: BlockScores, out: Path, *, generated: str, version: str)
         ),
         limits=limits,
         methods=(_METHOD.format(clean(data.block)),),
+        cites_mtd=False,
     )
     contents = _build(data, table, names, blocks, answer)
     topic: Topic[BlockScores] = Topic(

@@ -19,6 +19,7 @@ from mtdlab.analysis.data.runs import (
     name_levels,
     traced_runs,
 )
+from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
 from mtdlab.analysis.measures.trace import PARTS
@@ -129,13 +130,13 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
 
 def _warn_of_nuisance(nuisance: NuisanceTrials) -> str:
     """How nuisance settings were chosen; first, how many values lie at an end of their range."""
-    table, setting = compare_nuisance_values(nuisance), clean(" and ".join(nuisance.names), most=60)
+    table, setting = compare_nuisance_values(nuisance), _join(nuisance.names)
     chosen = f"Each {setting} was chosen on dev data, with other seeds. "
     if ends := int(table["at_end"].sum()):
         groups = format_count(
             table["group"].nunique(), "value" if nuisance.per else "configuration"
         )
-        groups += f" of {clean(' and '.join(nuisance.per), most=60)}" if nuisance.per else ""
+        groups += f" of {_join(nuisance.per)}" if nuisance.per else ""
         chosen = (
             f"The chosen {setting} is the lowest or highest value tried for {ends} of {groups}. A "
             f"value beyond the range may suit {'it' if ends == 1 else 'them'} better. {chosen}"
@@ -149,6 +150,10 @@ def _warn_of_nuisance(nuisance: NuisanceTrials) -> str:
         f"{chosen}A difference is one at the chosen values, and may come from a choice over "
         f"{seeds}. {_RATE_OF_CHOICE}"
     )
+
+
+def _join(names: tuple[str, ...]) -> str:
+    return clean(" and ".join(map(name_setting, names)), most=60)
 
 
 def _warn_of_open_study(study: StudyFrames) -> str:

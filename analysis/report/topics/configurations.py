@@ -38,10 +38,25 @@ _MOST_SETTINGS = 80
 
 
 def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str) -> Drawing:
-    """Means with their intervals, the highest first."""
+    """Means, the highest first, with the intervals of what is tested: their differences to it.
+
+    With intervals of the means themselves where no difference is tested, or its interval is not
+    stated.
+    """
     drawn, rows, label = _choose(context, table)
-    score = context.score_label
+    score, best = context.score_label, np.nan
     caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(table)}."
+    if not context.best.basis.explores and table["difference_low"].notna().any():
+        best = float(context.best.ranked["mean"].iloc[0])
+        ends = {"low": best + drawn["difference_low"], "high": best + drawn["difference_high"]}
+        drawn = drawn.assign(mean=(best + drawn["difference"]).fillna(drawn["mean"]), **ends)
+        caption = (
+            f"Mean over seeds. A bar is the {context.best.confidence} CI of the difference to the "
+            "best, from whose mean (the line) it is drawn: one that does not reach the line is "
+            f"significantly worse. CIs cover seeds{describe_covered(table)}."
+        )
+        if context.against_baseline:
+            caption += " The baseline's differences have a section of their own."
     if len(table) > _MOST_DRAWN:
         caption += f" The {_MOST_DRAWN} best of {len(table):,}."
 
@@ -50,6 +65,8 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str) -> Dr
         caption += " Dotted lines are scores without training."
 
     def panel(ax: Axes) -> None:
+        if np.isfinite(best):
+            ax.axvline(best, color=figures.RUN, linewidth=1)
         figures.draw_rows(drawn, ax, names=rows, label=label, name=score)
         figures.draw_references(lines, ax, across=True)
         figures.add_legend(ax)

@@ -109,6 +109,14 @@ def test_the_best_trial_and_the_highest_mean_may_be_those_of_the_baseline() -> N
     _, ax = plt.subplots()
     drawing.panels[0][1](ax)
     assert ax.get_yticklabels()[0].get_text().startswith("baseline, SimCSE")
+    # the bars are those of the differences to the best, at the line of its mean
+    best, bars = context.best.ranked, ax.collections[0].get_segments()
+    line = float(np.unique(ax.lines[0].get_xdata()).item())
+    assert line == pytest.approx(best["mean"].iloc[0])
+    ends = np.array([bar[:, 0] for bar in bars if np.isfinite(bar).all() and len(bar)])
+    expected = line + best[["difference_low", "difference_high"]].to_numpy(dtype=np.float64)
+    assert ends == pytest.approx(expected[1:])
+    assert "a section of their own" in drawing.caption
     plt.close("all")
 
 

@@ -56,22 +56,22 @@ def test_every_tried_value_is_on_the_page_and_no_condition(tmp_path: Path) -> No
 def test_what_is_claimed_is_a_difference_at_the_chosen_values() -> None:
     sentences = " ".join(list_warnings(StudyContext(tuned(chosen={0.5: 0.002, 0.9: 0.002}))))
     assert (
-        "Each learning_rate was chosen on dev data, with other seeds. A difference is one"
+        "Each learning rate was chosen on dev data, with other seeds. A difference is one"
         in sentences
     )
 
 
 @pytest.mark.parametrize(
-    ("per", "groups"), [((), "configurations"), (("ema_decay",), "values of ema_decay")]
+    ("per", "groups"), [((), "configurations"), (("ema_decay",), "values of EMA decay")]
 )
 def test_a_choice_at_the_end_of_its_range_is_a_caveat_of_the_first_screen(
     per: tuple[str, ...], groups: str
 ) -> None:
     context = StudyContext(tuned(chosen={0.5: 0.004, 0.9: 0.002}, per=per))
-    first = f"The chosen learning_rate is the lowest or highest value tried for 1 of 2 {groups}."
+    first = f"The chosen learning rate is the lowest or highest value tried for 1 of 2 {groups}."
     assert first in list_caveats(context)
     [whole] = [text for text in list_warnings(context) if text.startswith(first)]
-    assert "beyond the range may suit it better. Each learning_rate was chosen on dev data" in whole
+    assert "beyond the range may suit it better. Each learning rate was chosen on dev data" in whole
 
 
 def test_a_group_is_named_by_the_setting_that_shares_its_choice() -> None:
