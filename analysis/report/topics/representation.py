@@ -4,7 +4,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import MOST_MARKED
-from mtdlab.analysis.data.runs import choose_evenly, completed_runs
+from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
 from mtdlab.analysis.measures.spherical_cap import (
     DIMENSIONS,
     compute_spherical_cap,
@@ -34,7 +34,7 @@ _TEXT = (
 def _build_geometry(context: StudyContext) -> Contents | None:
     """The measures; None where neither was recorded, or of one level beside methods.
 
-    There are no distances of a few levels, whose curves show the same.
+    There are no distances and no plane of a few levels, whose curves show the same.
     """
     runs = compute_distances(context.curve_trials)
     if not len(runs) or context.is_one_point:
@@ -57,6 +57,7 @@ def _build_geometry(context: StudyContext) -> Contents | None:
         )
     }
     if not few:
+        drawings["alignment_uniformity_plane"] = _draw_plane(described)
         drawings["distance"] = _draw_curves(
             curves,
             described,
@@ -103,6 +104,20 @@ def _draw_curves(
         alt=" ".join(
             describe_curve(curves[measure], f"{label[:1].upper()}{label[1:]} is", decimals=3)
             for measure, _, label in panels
+        ),
+    )
+
+
+def _draw_plane(runs: pd.DataFrame) -> Drawing:
+    nearest = runs.iloc[int(runs["l2"].argmin())]
+    return Drawing(
+        "Alignment and uniformity of each trial",
+        [("", lambda ax: figures.draw_plane(runs, ax))],
+        height=4.2,
+        caption="A point per trial. The ideal point, alignment 0 and uniformity −4, lies outside.",
+        alt=(
+            f"The trial nearest the ideal has MTD {format_mtd(nearest['mtd'])}, alignment "
+            f"{nearest['alignment']:.3f} and uniformity {nearest['uniformity']:.3f}."
         ),
     )
 
