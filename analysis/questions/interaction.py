@@ -1,8 +1,9 @@
 """The question whether the effect of a setting depends on another one."""
 
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, compress, product
 
+import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.questions import Declared
@@ -49,7 +50,19 @@ class InteractionQuestion(DifferencesQuestion):
                 [(*effect, *place[::-1]) for effect, place in pairs],
             )
         )
-        return Family(interaction_contrasts(values[first], values[second]), names, opposites)
+        rows = interaction_contrasts(values[first], values[second])
+        # of a combination whose runs all failed there is no difference of differences
+        whole = [*np.isfinite(rows).all(axis=1)]
+        return Family(rows[whole], tuple(compress(names, whole)), tuple(compress(opposites, whole)))
+
+    @cached_property
+    def obstacle(self) -> str:
+        if why := super().obstacle:
+            return why
+        if len(self.family_of_differences.rows):
+            return ""
+        first, second = self.settings
+        return f"no two values of {first} were both run with the same two values of {second}"
 
     @cached_property
     def answer(self) -> Answer:

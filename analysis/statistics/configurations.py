@@ -461,12 +461,19 @@ def effect_contrasts(values: pd.Series) -> Floats:
 
 
 def interaction_contrasts(first: pd.Series, second: pd.Series) -> Floats:
-    """Differences of differences between two settings of C configurations, (K, C)."""
+    """Differences of differences between two settings of C configurations, (K, C).
+
+    NaN where one of the four combinations of values has no configuration.
+    """
     rows = []
     for one, other in combinations(_shares(first) > 0, 2):
         for low, high in combinations(_shares(second) > 0, 2):
+            cells = np.array([one & low, one & high, other & low, other & high])
             signs = (one.astype(float) - other) * (low.astype(float) - high)
-            rows.append(signs / np.abs(signs).sum() * 4)
+            is_whole = cells.any(axis=1).all()
+            rows.append(
+                signs / np.abs(signs).sum() * 4 if is_whole else np.full(len(first), np.nan)
+            )
     return np.array(rows)
 
 

@@ -69,6 +69,25 @@ def test_an_interaction_is_a_difference_of_differences(ask: Ask) -> None:
     )
 
 
+def test_a_combination_without_a_score_has_no_part_in_an_interaction(ask: Ask) -> None:
+    whole = make_runs(lambda part, _, branch: 40 + 5 * (part == "old") * (branch == "target"))
+    lost = (whole["slice"] == "new") & (whole["branch"] == "target")
+    runs = whole[~lost]
+    question = question_of(ask(runs, {"interaction": ["slice", "branch"]}))
+    [name], [size] = question.family_of_differences.names, question.judged.sizes
+    assert name == "slice middle less slice old, more with branch online than with branch target"
+    means = runs.groupby(["slice", "branch"])["score"].mean()
+    expected = (means["middle", "online"] - means["old", "online"]) - (
+        means["middle", "target"] - means["old", "target"]
+    )
+    assert size.mean == pytest.approx(expected)
+    few = runs[(runs["slice"] != "old")]
+    answer = question_of(ask(few, {"interaction": ["slice", "branch"]})).answer
+    assert answer.heading == (
+        "Not tested: no two values of slice were both run with the same two values of branch"
+    )
+
+
 def test_the_wanted_direction_of_an_interaction_is_the_positive_one(ask: Ask) -> None:
     runs = make_runs(lambda part, _, branch: 40 - 5 * (part == "new") * (branch == "target"))
     answer = question_of(ask(runs, {"interaction": ["slice", "branch"]})).answer
