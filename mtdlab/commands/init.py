@@ -147,7 +147,9 @@ def choose_size(
     """
     whole, size, seconds, most = sizes[0], sizes[-1], None, 3600 * hours
     if isinstance(costs, NoEstimate):
-        size, sentence = whole, f"How long it takes is not known: {costs.reason}."
+        # a path in it may have a line end
+        size, reason = whole, " ".join(costs.reason.split())
+        sentence = f"How long it takes is not known: {reason}."
     elif costs is None:
         sentence = f"Timing steps took more than {MOST_SECONDS} s here, so the study is small."
     else:
@@ -184,14 +186,13 @@ def _out_of_time(*_: object) -> None:
 
 
 def _propose(
-    name: str, inputs: Mapping[str, str], sizes: Sequence[Size], hours: float, unmeasured: str
+    name: str, inputs: Mapping[str, str], sizes: Sequence[Size], hours: float, file: Path
 ) -> Proposal:
-    """The size of a new study for this machine; `unmeasured`: why no step is timed, if none is."""
+    """The size of a new study in `file` for this machine, by the durations of a few steps."""
     from mtdlab.config.reader import parse_study
 
-    spec = parse_study("the new study", write_study(name, inputs, sizes[0]))
-    if unmeasured:
-        return choose_size(sizes, NoEstimate(unmeasured), hours)
+    text = write_study(name, inputs, sizes[0])
+    spec = parse_study("the new study", text, folder=file.absolute().parent)
     # Windows, where nothing is timed, has no alarm
     if has_alarm := hasattr(signal, "alarm"):
         signal.signal(signal.SIGALRM, _out_of_time)
@@ -306,7 +307,6 @@ def init(
     hours: Annotated[
         float, typer.Option(min=0.01, help="What the study may take on this machine.")
     ] = 1.0,
-    measure: opt.Measure = True,
     out: Annotated[Path | None, typer.Option(help="File to write. Default: NAME.yaml.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -328,9 +328,7 @@ def init(
     asks = not (copied or given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
     chosen = _DEFAULT_NAME if name is None else name
     check_name(chosen, what="study")
-    missing: list[str] = []
     found: Proposal | None = None
-    unmeasured = "" if measure else "--no-measure was given"
     context.with_resource(following_phases(Phases(format_seconds)))
     path = out or Path(f"{chosen}.yaml")
     if out or name or not asks:
@@ -343,31 +341,13 @@ def init(
             )
         text = copied.read_text(encoding="utf-8")
     elif asks:
-        path, text, found = _ask(name, out, hours, unmeasured)
+        path, text, found = _ask(name, out, hours)
     else:
-        missing = _describe_missing(path, inputs)
         written = {key: _absolute(source or BUILT_IN, path) for key, source in inputs.items()}
         varied = parse_varied(vary or [_DEFAULT_VARIED])
-        sizes = list_sizes(varied, seeds)
-        if missing:
-            unmeasured = "an input is not on this machine"
-        found = _propose(chosen, written, sizes, hours, unmeasured)
+        found = _propose(chosen, written, list_sizes(varied, seeds), hours, path)
         text = write_study(chosen, written, found.size, found.sentence)
-    _write(path, text, missing, found, as_json)
-
-
-def _describe_missing(file: Path, inputs: Mapping[str, str | None]) -> list[str]:
-    """A sentence on each input that is not here; the study may be written for another machine."""
-    from mtdlab.training.present import check_input
-
-    sentences = []
-    for setting, name in inputs.items():
-        try:
-            if name and not (file.parent / name).exists():
-                check_input(setting, name)
-        except MtdlabError as error:
-            sentences.append(str(error))
-    return sentences
+    _write(path, text, found, as_json)
 
 
 def _check_free(path: Path) -> None:
@@ -383,9 +363,7 @@ def _absolute(value: str, file: Path) -> str:
     return str(Path(value).resolve()) if elsewhere and Path(value).exists() else value
 
 
-def _write(
-    path: Path, text: str, missing: Sequence[str], found: Proposal | None, as_json: bool
-) -> None:
+def _write(path: Path, text: str, found: Proposal | None, as_json: bool) -> None:
     """Check the study, write its file, and print what it holds, what it lacks and what is next."""
     from mtdlab.config.reader import parse_study
 
@@ -394,7 +372,7 @@ def _write(
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise MtdlabError(f"{path} cannot be written: {reason_of(error)}") from None
-    trials, warnings = len(spec.planned_trials()), [*missing, *spec.warnings()]
+    trials, warnings = len(spec.planned_trials()), spec.warnings()
     if as_json:
         fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}
         print_json(fields | ({"seconds": found.seconds, "size": found.sentence} if found else {}))
@@ -413,9 +391,7 @@ def _write(
         print_text(f"  mtdlab {command}")
 
 
-def _ask(
-    name: str | None, out: Path | None, hours: float, unmeasured: str
-) -> tuple[Path, str, Proposal]:
+def _ask(name: str | None, out: Path | None, hours: float) -> tuple[Path, str, Proposal]:
     """The file, text and size of a study from answers, each checked before the next question.
 
     KeyboardInterrupt writes nothing.
@@ -440,7 +416,7 @@ def _ask(
 
     varied = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, read_varied)
     seeds = _prompt("Seeds per configuration", _SEEDS_THAT_FIT, _read_seeds)
-    found = _propose(name, inputs, list_sizes(varied, seeds), hours, unmeasured)
+    found = _propose(name, inputs, list_sizes(varied, seeds), hours, path)
     return path, write_study(name, inputs, found.size, found.sentence), found
 
 

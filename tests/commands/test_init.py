@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from mtdlab.api.plan import NoEstimate
+from mtdlab.api.plan import NoEstimate, find_costs
 from mtdlab.commands.init import VALUES
 from mtdlab.config import read_study
 from mtdlab.data_paths import packaged_studies
@@ -117,9 +117,16 @@ def test_a_study_that_cannot_be_timed_is_whole_and_one_that_is_timed_too_long_sm
     small = command("init small --vary queue_size").stdout
     assert "9 trials" in small
     assert "took more than 20 s here, so the study is small." in " ".join(small.split())
-    assert "--no-measure was given" in command("init third --no-measure").stdout
-    missing = " ".join(command("init fourth --corpus nowhere.txt").stdout.split())
-    assert "not known: an input is not on this machine. Left out" in missing
+
+
+def test_a_study_for_another_machine_is_written_with_what_is_missing_here(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtdlab.commands.init.find_costs", find_costs)
+    text = " ".join(command("init mine --corpus nowhere.txt").stdout.split())
+    assert "30 trials" in text
+    assert "How long it takes is not known: corpus nowhere.txt: cannot be read" in text
+    assert "# How long it takes is not known: corpus" in (tmp_path / "mine.yaml").read_text()
 
 
 def test_a_path_is_absolute_where_the_file_is_written_elsewhere(
