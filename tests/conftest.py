@@ -97,13 +97,18 @@ def shared_folder(factory: pytest.TempPathFactory, name: str) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def token_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One thread, and the token cache of this run, not of whoever runs it."""
+    """One thread, and the token cache of this run, not of whoever runs it.
+
+    The parser of the command line is made once, not for each command, which takes 12 ms.
+    """
     import torch
+    import typer.main
 
     torch.set_num_threads(1)
     folder = shared_folder(tmp_path_factory, "cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MTDLAB_CACHE", str(folder))
+        patch.setattr(typer.main, "get_command", lru_cache(typer.main.get_command))
         yield folder
 
 

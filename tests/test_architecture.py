@@ -23,9 +23,15 @@ def package_of(module: str) -> str:
 
 
 @cache
+def parse(path: Path) -> ast.Module:
+    """The syntax tree of a file, which several tests read."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports_of(path: Path) -> tuple[list[ast.Import | ast.ImportFrom], set[ast.AST]]:
     """The imports of a file, also inside functions, and those for the checker of types alone."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = list(ast.walk(parse(path)))
     for_types = {
         part
         for node in nodes
@@ -120,7 +126,7 @@ def test_no_two_classes_have_one_name() -> None:
         node.name
         for folder in ("analysis", "mtdlab")
         for path in (ROOT / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parse(path))
         if isinstance(node, ast.ClassDef)
     ]
     assert len(names) > 100
@@ -135,7 +141,7 @@ JUDGED = {"answer", "judged", "question", "best", "verdict"}
 def test_only_questions_branch_on_what_a_question_is_or_has_decided() -> None:
     """Other modules ask a question; a kind of question is added without a change to them."""
     files = [*(ROOT / "analysis").rglob("*.py"), *(ROOT / "mtdlab").rglob("*.py")]
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
+    trees = {path: parse(path) for path in files}
     constants = {name for tree in trees.values() for name in constants_of(tree)}
     assert "METHOD" in constants
     for path, tree in trees.items():

@@ -161,6 +161,17 @@ def report_of(study: StudyFrames, out: Path, *topics: object) -> tuple[Any, str]
     return report, report.page.read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def claims_not_asked() -> Iterator[None]:
+    """Studies are about no published claim: asking all of them takes two fifths of a first screen.
+
+    Modules whose tests read claims have a fixture of this name that does nothing.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mtdlab.analysis.questions.claim.load_claims", lambda: ())
+        yield
+
+
 @pytest.fixture(scope="session")
 def trials_of() -> Callable[..., pd.DataFrame]:
     return make_trials

@@ -1,6 +1,7 @@
 """Studies of a loss: each choice and answer is that of its negative, maximised, in mirror."""
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -44,11 +45,21 @@ def both(folder: Path) -> Path:
     return folder
 
 
-def run_both(both: Path, run: Command, variant: str) -> None:
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of variants that have been run, for the tests that begin with the same sweeps."""
+    return tmp_path_factory.mktemp("kept")
+
+
+def run_both(both: Path, run: Command, variant: str, kept: Path) -> None:
+    if (kept / variant).exists():
+        shutil.copytree(kept / variant, both, dirs_exist_ok=True)
+        return
     for name in ("low", "high"):
         file = both / f"{name}.yaml"
         file.write_text(file.read_text() + VARIANTS[variant])
         run(SWEEP.format(name))
+    shutil.copytree(both, kept / variant)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +67,9 @@ def run_both(both: Path, run: Command, variant: str) -> None:
     ["grid", "pruned", *(pytest.param(name, marks=pytest.mark.slow) for name in ("tpe", "until"))],
 )
 def test_a_loss_is_minimised_as_its_negative_is_maximised(
-    variant: str, both: Path, run: Command
+    variant: str, both: Path, run: Command, kept: Path
 ) -> None:
-    run_both(both, run, variant)
+    run_both(both, run, variant, kept)
     low, high = (load_study("it", f"{name}.db") for name in ("low", "high"))
     columns = ["number", "seed", "rate", "state", "score"]
     assert low.trials[columns].equals(high.trials[columns])
@@ -82,8 +93,8 @@ def test_a_loss_is_minimised_as_its_negative_is_maximised(
     assert "0 problems" in run("doctor it --storage low.db").stdout
 
 
-def test_optuna_sees_a_loss_as_it_was_returned(both: Path, run: Command) -> None:
-    run_both(both, run, "pruned")
+def test_optuna_sees_a_loss_as_it_was_returned(both: Path, run: Command, kept: Path) -> None:
+    run_both(both, run, "pruned", kept)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     copy = optuna.load_study(study_name="it", storage="sqlite:///low.db")
     recorded = load_study("it", "low.db").trials
@@ -101,9 +112,9 @@ def test_optuna_sees_a_loss_as_it_was_returned(both: Path, run: Command) -> None
 
 
 def test_the_next_configuration_is_confirmed_in_the_same_direction(
-    both: Path, run: Command
+    both: Path, run: Command, kept: Path
 ) -> None:
-    run_both(both, run, "grid")
+    run_both(both, run, "grid", kept)
     line = "confirm it --objective low:train --storage low.db --seeds 3 --jobs 1 --json"
     found = json.loads(run(line).stdout)
     assert load_study("it-confirm", "low.db").metric == "-val_loss"

@@ -1,5 +1,6 @@
 """Every study of studies/paper with published values has them beside all of its rows."""
 
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -31,6 +32,12 @@ EXPERIMENT_OF = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def claims_not_asked() -> None:
+    """They are asked here."""
+
+
+@lru_cache
 def runs_of(name: str, profile: str | None) -> pd.DataFrame:
     """A run of each planned configuration and two seeds, without results."""
     planned = settings_of(read_study(PAPER / f"{name}.yaml", (), profile))

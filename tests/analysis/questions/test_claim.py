@@ -34,6 +34,11 @@ SETTINGS = {
 JITTER = (0.0, 0.2, -0.1, 0.15)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def claims_not_asked() -> None:
+    """They are asked here."""
+
+
 def study_of(points: Sequence[tuple[Point, float]], name: str = "s", **more: Any) -> StudyFrames:
     """Four seeds of each point with its score; seeds differ by up to 5, and points by a jitter."""
     rows = [

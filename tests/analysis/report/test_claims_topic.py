@@ -14,7 +14,13 @@ from mtdlab.analysis.report.topics import claims
 from tests.analysis.conftest import report_of
 from tests.analysis.questions.test_claim import slices, study_of
 
-pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "figures_not_drawn")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def claims_not_asked() -> None:
+    """They are asked here."""
+
 
 SLICES = slices(40, 38, 37, 36, 41, name="table8-queue-slices-small")
 CLUSTERS = study_of(
