@@ -113,7 +113,7 @@ def _print_items(
     for at, row in zip(first.index.tolist(), first.to_dict("records"), strict=True):
         gold = f", gold {row['gold']:g}" if "gold" in items else ""
         text = f": {' | '.join(texts[at])}" if texts else ""
-        means = f"{row['first']:.1f} and {row['second']:.1f}"
+        means = f"{row['first']:.3g} and {row['second']:.3g}"
         print_text(wrap_text(f"{row['task']} {row['item']}{gold}: {means}{text}", "  "))
     if "flips" in items:
         flips = items[items["flips"]]
@@ -121,7 +121,8 @@ def _print_items(
         print_text(
             wrap_text(
                 f"{len(flips):,} of {len(items):,} items flip: {won:,} are right in most runs of "
-                f"{names[0]} and wrong in most of {names[1]}, {len(flips) - won:,} the reverse."
+                f"{names[0]} and wrong in most of {names[1]}, {len(flips) - won:,} the reverse. "
+                "Of few runs many flip by chance."
             )
         )
 

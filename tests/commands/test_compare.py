@@ -54,7 +54,7 @@ def test_items_that_differ_are_listed_with_the_texts_of_this_machine(
     table = pd.read_csv(tmp_path / "items.csv")
     assert list(table) == ["task", "item", "gold", "first", "second", "difference"]
     top = table.iloc[0]
-    assert f"sts_test {top['item']}, gold {top['gold']:g}: {top['first']:.1f} and" in text
+    assert f"sts_test {top['item']}, gold {top['gold']:g}: {top['first']:.3g} and" in text
     assert table["difference"].abs().is_monotonic_decreasing
     pairs = load_pairs(recorded.values["trainer"]["evaluation"], "test")
     assert len(table) == len(pairs)
