@@ -37,10 +37,9 @@ class Study(StudyFrames):
         Of a question on MTD it is a `Verdict`, of one for the best a `BestVerdict`, of one on named
         differences `Differences`; all have verdict, p_value, seeds, items, confidence and margin.
         """
-        from mtdlab.analysis.questions.results import StudyResults
-        from mtdlab.analysis.questions.study import find_answer
+        from mtdlab.analysis.questions.study import StudyQuestions
 
-        return find_answer(StudyResults(self)).verdict
+        return StudyQuestions(self).answer.verdict
 
     def summary(self) -> str:
         """What the study shows: the sentences of `verdict`, with its numbers."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -59,75 +60,80 @@ def derive_question(results: StudyResults) -> Declared:
     return derive(known, results.study.nuisance)
 
 
-def find_main(results: StudyResults) -> Question:
-    """The main question: the first that is declared, else the one that follows from what varied."""
-    for asked, after in list_declared(results.study):
-        return kind_of(asked)(results, asked, results.basis, after)
-    asked = derive_question(results)
-    return kind_of(asked)(results, asked, results.basis)
+@dataclass(frozen=True)
+class StudyQuestions(StudyResults):
+    """A study with its questions and the answer to the main one, each found once."""
 
+    @cached_property
+    def question(self) -> Question:
+        """The main one: the first that is declared, else the one that follows from what varied."""
+        for asked, after in list_declared(self.study):
+            return kind_of(asked)(self, asked, self.basis, after)
+        asked = derive_question(self)
+        return kind_of(asked)(self, asked, self.basis)
 
-def find_others(results: StudyResults) -> tuple[Question, ...]:
-    """The other declared questions.
+    @cached_property
+    def others(self) -> tuple[Question, ...]:
+        """The other declared questions.
 
-    Those declared before the first trial share one error rate by Holm's rule (Scandinavian Journal
-    of Statistics 1979): of m each is judged at alpha / m, and those that are not decided again with
-    their number in place of m, until none more is decided. Those that were taken out after the
-    first trial count as not decided. The later ones are exploratory, and one that is not decided by
-    a test takes no share.
-    """
-    declared = list_declared(results.study)[1:]
-    taken_out = _count_taken_out(results.study) if declared else 0
-    found: dict[Declared, Question] = {}
+        Those declared before the first trial share one error rate by Holm's rule (Scandinavian
+        Journal of Statistics 1979): of m each is judged at alpha / m, and those that are not
+        decided again with their number in place of m, until none more is decided. Those that were
+        taken out after the first trial count as not decided. The later ones are exploratory, and
+        one that is not decided by a test takes no share.
+        """
+        declared = list_declared(self.study)[1:]
+        taken_out = _count_taken_out(self.study) if declared else 0
+        found: dict[Declared, Question] = {}
 
-    def judge(asked: Declared, after: int, share: int) -> bool:
-        basis = results.basis.divide(share)
-        found[asked] = kind_of(asked)(results, asked, basis, after)
-        return found[asked].outcome.is_decided
+        def judge(asked: Declared, after: int, share: int) -> bool:
+            basis = self.basis.divide(share)
+            found[asked] = kind_of(asked)(self, asked, basis, after)
+            return found[asked].outcome.is_decided
 
-    for asked, after in declared:
-        if after or not asked.is_tested:
-            judge(asked, after, 1)
-    left = [asked for asked, after in declared if asked not in found]
-    while left:
-        still_open = [asked for asked in left if not judge(asked, 0, len(left) + taken_out)]
-        left = still_open if len(still_open) < len(left) else []
-    return tuple(found[asked] for asked, _ in declared)
+        for asked, after in declared:
+            if after or not asked.is_tested:
+                judge(asked, after, 1)
+        left = [asked for asked, after in declared if asked not in found]
+        while left:
+            still_open = [asked for asked in left if not judge(asked, 0, len(left) + taken_out)]
+            left = still_open if len(still_open) < len(left) else []
+        return tuple(found[asked] for asked, _ in declared)
 
+    @cached_property
+    def shape(self) -> ShapeQuestion:
+        """The question on the shape over MTD: the main one, or one explored beside it."""
+        main = self.question
+        if isinstance(main, ShapeQuestion):
+            return main
+        # looks are about the main question; where that is on MTD too, about the same trials
+        basis = self.basis if main.is_over_mtd else Basis(self.study.alpha)
+        basis = replace(basis, explores=not isinstance(main, QuestionOverShape))
+        return ShapeQuestion(self, Declared("shape", (MTD,)), basis)
 
-def find_shape(results: StudyResults) -> ShapeQuestion:
-    """The question on the shape over MTD: the main one, or one that is explored beside it."""
-    main = results.once(find_main)
-    if isinstance(main, ShapeQuestion):
-        return main
-    # looks are about the main question; where that is on MTD too, about the same trials
-    basis = results.basis if main.is_over_mtd else Basis(results.study.alpha)
-    basis = replace(basis, explores=not isinstance(main, QuestionOverShape))
-    return ShapeQuestion(results, Declared("shape", (MTD,)), basis)
+    @cached_property
+    def best(self) -> BestQuestion:
+        """The question for the best configuration: the main one, or one explored beside it."""
+        main = self.question
+        if isinstance(main, BestQuestion):
+            return main
+        basis = replace(self.basis, explores=True)
+        return BestQuestion(self, Declared("best", (ANY,)), basis)
 
-
-def find_best(results: StudyResults) -> BestQuestion:
-    """The question for the best configuration: the main one, or one that is explored beside it."""
-    main = results.once(find_main)
-    if isinstance(main, BestQuestion):
-        return main
-    basis = replace(results.basis, explores=True)
-    return BestQuestion(results, Declared("best", (ANY,)), basis)
-
-
-def find_answer(results: StudyResults) -> Answer:
-    """The answer to the main question, behind what puts it in doubt."""
-    if not len(results.runs):
-        return _answer_without_runs(results)
-    question = results.once(find_main)
-    answer = question.answer
-    if isinstance(question, ShapeQuestion):
-        answer = SufficiencyQuestion(results, question.asked, Basis(1 - LEVEL)).qualify(answer)
-    if question.after is None and (effects := results.effects) is not None:
-        together = describe_interactions(effects, results.study.score_format)
-        answer = replace(answer, certainty=join_sentences(answer.certainty, *together))
-    answer = _hold_against_baseline(results, _doubt_without_gain(results, answer))
-    return _state_failures(results, answer)
+    @cached_property
+    def answer(self) -> Answer:
+        """The answer to the main question, behind what puts it in doubt."""
+        if not len(self.runs):
+            return _answer_without_runs(self)
+        question = self.question
+        answer = question.answer
+        if isinstance(question, ShapeQuestion):
+            answer = SufficiencyQuestion(self, question.asked, Basis(1 - LEVEL)).qualify(answer)
+        if question.after is None and (effects := self.effects) is not None:
+            together = describe_interactions(effects, self.study.score_format)
+            answer = replace(answer, certainty=join_sentences(answer.certainty, *together))
+        answer = _hold_against_baseline(self, _doubt_without_gain(self, answer))
+        return _state_failures(self, answer)
 
 
 def _state_failures(results: StudyResults, answer: Answer) -> Answer:
@@ -210,8 +216,8 @@ def _doubt_without_gain(results: StudyResults, answer: Answer) -> Answer:
     )
 
 
-def _answer_without_runs(results: StudyResults) -> Answer:
-    states, judged = results.trials["state"], results.once(find_shape).judged
+def _answer_without_runs(results: StudyQuestions) -> Answer:
+    states, judged = results.trials["state"], results.shape.judged
     if len(states) and (states == "FAIL").all():
         failed = f"All {format_count(len(states), 'trial')} failed"
         return Answer(failed, "Nothing to compare.", QuestionOutcome.NOT_TESTED, judged)
@@ -219,20 +225,20 @@ def _answer_without_runs(results: StudyResults) -> Answer:
     return Answer("No result yet", why, QuestionOutcome.NOT_TESTED, judged)
 
 
-def describe_error_rates(results: StudyResults) -> str:
+def describe_error_rates(results: StudyQuestions) -> str:
     """A sentence on which tests of a page have its error rate; all others are exploratory.
 
     Empty for a study that compares nothing.
     """
-    answer, rest = results.once(find_answer), "not adjusted for their number"
+    answer, rest = results.answer, "not adjusted for their number"
     if answer.topic is None:
         return ""
-    question, alpha = results.once(find_main), 100 * results.study.alpha
+    question, alpha = results.question, 100 * results.study.alpha
     late = question.after and f" The question was declared {describe_recorded(question.after)}."
     if not answer.family or late:
         return f"All tests and intervals on this page are exploratory: {rest}.{late or ''}"
     others = ""
-    if any(not other.after and other.asked.is_tested for other in results.once(find_others)):
+    if any(not other.after and other.asked.is_tested for other in results.others):
         others = (
             f" The decisions on the other declared questions share an error rate of {alpha:.3g} % "
             "of their own (Holm's rule)."
@@ -243,9 +249,9 @@ def describe_error_rates(results: StudyResults) -> str:
     )
 
 
-def list_fields(results: StudyResults) -> dict[str, Any]:
+def list_fields(results: StudyQuestions) -> dict[str, Any]:
     """The main answer for JSON: question, outcome, verdict, and the numbers of its kind."""
-    question, answer = results.once(find_main), results.once(find_answer)
+    question, answer = results.question, results.answer
     asked = {"question": question.sentence, "outcome": answer.outcome.value}
     return {**asked, **list_numbers(answer.verdict), **question.fields}
 
@@ -269,7 +275,7 @@ class LookResult:
 
 def judge_look(study: StudyFrames, *, alpha: float, is_last: bool) -> LookResult:
     """Whether a study ends at this look at its main question, at significance level alpha."""
-    question = find_main(StudyResults(study, Basis(alpha)))
+    question = StudyQuestions(study, Basis(alpha)).question
     decision, p_value = question.decide(is_last=is_last), question.p_value
     leading = question.find_leading() if decision == "continue" else frozenset[int]()
     return LookResult(

@@ -15,12 +15,7 @@ from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_paired_curve, compute_smooth, summarise_scores
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.measures.trace import MTD_COLUMNS
-from mtdlab.analysis.questions.answer import Answer
-from mtdlab.analysis.questions.base import Question
-from mtdlab.analysis.questions.best import BestQuestion
-from mtdlab.analysis.questions.results import StudyResults
-from mtdlab.analysis.questions.shape import ShapeQuestion
-from mtdlab.analysis.questions.study import find_answer, find_best, find_main, find_shape
+from mtdlab.analysis.questions.study import StudyQuestions
 from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.statistics.configurations import estimate_configuration
 from mtdlab.analysis.statistics.curves import find_width
@@ -29,36 +24,16 @@ from mtdlab.analysis.statistics.training import assess_collapse
 _MOST_LABEL = 60
 
 
-class StudyContext(StudyResults):
+class StudyContext(StudyQuestions):
     """A study with the results that more than one topic uses, at 95 % confidence but the answers.
 
     The questions are judged at the error rate and the margin that the study specifies.
     """
 
     @property
-    def question(self) -> Question:
-        """The main question."""
-        return self.once(find_main)
-
-    @property
-    def answer(self) -> Answer:
-        """The answer to the main question."""
-        return self.once(find_answer)
-
-    @property
-    def shape(self) -> ShapeQuestion:
-        """The question on the shape over MTD, whether it is the main one or not."""
-        return self.once(find_shape)
-
-    @property
     def verdict(self) -> Verdict:
         """The shape of the score over MTD."""
         return self.shape.judged
-
-    @property
-    def best(self) -> BestQuestion:
-        """The question for the best configuration, whether it is the main one or not."""
-        return self.once(find_best)
 
     @cached_property
     def curve(self) -> pd.DataFrame:

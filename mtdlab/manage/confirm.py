@@ -11,8 +11,7 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import as_read, is_negated
 from mtdlab.analysis.data.runs import completed_runs, format_mtd, free_settings, varied_settings
 from mtdlab.analysis.data.settings import format_value
-from mtdlab.analysis.questions.results import StudyResults
-from mtdlab.analysis.questions.study import find_main
+from mtdlab.analysis.questions.study import StudyQuestions
 from mtdlab.analysis.statistics.contrasts import Contrast, compare_trials
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
@@ -75,7 +74,7 @@ def plan_confirmation(
     refuse_other_modules(study, original.imports, spec.imports)
     best, runner_up = (settings.mtd for _, settings in _pair(spec))
     names = [f"MTD {format_mtd(mtd or 0.0)}" for mtd in (best, runner_up)]
-    if not find_main(StudyResults(frames)).is_over_mtd:
+    if not StudyQuestions(frames).question.is_over_mtd:
         names = [_name(parameters, frames) for parameters, _ in _pair(spec)]
     return Confirmation(spec, best, runner_up, _difference(frames, spec), (names[0], names[1]))
 
@@ -87,7 +86,7 @@ def remeasured(confirmation: Confirmation, url: str) -> Contrast:
 
 def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str:
     """The file of a confirmation of the study that is recorded."""
-    question = find_main(StudyResults(frames))
+    question = StudyQuestions(frames).question
     try:
         best, other = question.choose_candidates()
     except ValueError as error:

@@ -22,8 +22,7 @@ from mtdlab.analysis.data.frames import Plan, RecordedSetting, StudyFrames
 from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.contrast import ContrastQuestion
-from mtdlab.analysis.questions.results import StudyResults
-from mtdlab.analysis.questions.study import find_main, find_others
+from mtdlab.analysis.questions.study import StudyQuestions
 
 Rates = dict[str, float | str]
 SEEDS = (3, 6)
@@ -123,8 +122,10 @@ def _own(rng: np.random.Generator, runs: pd.DataFrame, by: list[str]) -> np.ndar
 def answer(runs: pd.DataFrame, truth: Truth) -> tuple[bool, bool, bool, bool]:
     """Of one study: a false decision on the main question and on any other; it is shown; equal."""
     plan = Plan(0, {"margin": 1.0, "alpha": 0.05, "looks": [1], "questions": [*ASKED]}, "0" * 64)
-    results = StudyResults(StudyFrames("s", "a", len(runs), runs, settings=SETTINGS, plans=(plan,)))
-    main, others = find_main(results), find_others(results)
+    results = StudyQuestions(
+        StudyFrames("s", "a", len(runs), runs, settings=SETTINGS, plans=(plan,))
+    )
+    main, others = results.question, results.others
     wrong = [truth.is_false(other, place) for place, other in enumerate(others, start=1)]
     shown, equal = main.outcome is QuestionOutcome.SHOWN, main.outcome is QuestionOutcome.EQUIVALENT
     return truth.is_false(main, 0), any(wrong), shown, equal

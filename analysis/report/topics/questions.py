@@ -12,7 +12,7 @@ from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations, summarise_scores
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.differences import DifferencesQuestion, name_within
-from mtdlab.analysis.questions.study import find_others, list_declared
+from mtdlab.analysis.questions.study import list_declared
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_recorded
 from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
@@ -79,7 +79,7 @@ def _build_declared(context: StudyContext) -> Contents | None:
     stated = [lead.size.mean for lead in context.verdict.leads]
     if not context.best.basis.explores:
         stated += context.best.compared["difference"].tolist()
-    rows = [_tabulate(each, stated) for each in context.once(find_others)]
+    rows = [_tabulate(each, stated) for each in context.others]
     table = pd.DataFrame([_tabulate(context.question), *rows])
     caption = (
         "The questions of the study file with their answers. The first is the main one; the others "

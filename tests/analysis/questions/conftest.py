@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.frames import Plan, RecordedSetting, StudyFrames
-from mtdlab.analysis.questions.results import StudyResults
+from mtdlab.analysis.questions.study import StudyQuestions
 
 Means = Callable[[str, int, str], float]
-Ask = Callable[..., StudyResults]
+Ask = Callable[..., StudyQuestions]
 SETTINGS = {name: RecordedSetting(name) for name in ("slice", "width", "branch")}
 
 
@@ -50,9 +50,9 @@ def recorded(*asked: dict[str, Any], after: int = 0, alpha: float = 0.05) -> Pla
 def ask(few_simulated_tables: None) -> Ask:  # noqa: ARG001
     """The results of runs with declared questions."""
 
-    def build(runs: pd.DataFrame, *asked: dict[str, Any], **options: Any) -> StudyResults:
+    def build(runs: pd.DataFrame, *asked: dict[str, Any], **options: Any) -> StudyQuestions:
         plans = options.pop("plans", None) or (recorded(*asked, **options),)
-        return StudyResults(
+        return StudyQuestions(
             StudyFrames("s", "accuracy", len(runs), runs, settings=SETTINGS, plans=plans)
         )
 

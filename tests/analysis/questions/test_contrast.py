@@ -12,16 +12,16 @@ from mtdlab.analysis.data.questions import Declared, PlannedQuestion, QuestionEr
 from mtdlab.analysis.inference.verdict import OverLooks
 from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.contrast import ContrastQuestion
-from mtdlab.analysis.questions.results import Basis, StudyResults
-from mtdlab.analysis.questions.study import find_answer, find_main, list_fields
+from mtdlab.analysis.questions.results import Basis
+from mtdlab.analysis.questions.study import StudyQuestions, list_fields
 from tests.analysis.questions.conftest import Ask, make_runs
 from tests.analysis.questions.test_study import ROWS
 
 OLD_OR_NEW = {"slice": ["new", "old"]}
 
 
-def contrast_of(results: StudyResults) -> ContrastQuestion:
-    question = find_main(results)
+def contrast_of(results: StudyQuestions) -> ContrastQuestion:
+    question = results.question
     assert isinstance(question, ContrastQuestion)
     return question
 
@@ -171,7 +171,7 @@ def test_json_has_the_differences(ask: Ask) -> None:
     assert (fields["verdict"], fields["outcome"]) == ("different", "shown")
     [difference] = fields["differences"]
     assert difference["difference"] == "slice new less old"
-    assert difference["mean"] == pytest.approx(find_answer(results).effect.size.mean)
+    assert difference["mean"] == pytest.approx(results.answer.effect.size.mean)
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,17 @@ import pytest
 from mtdlab.analysis.data.questions import Declared, PlannedQuestion
 from mtdlab.analysis.questions.answer import QuestionOutcome
 from mtdlab.analysis.questions.differences import DifferencesQuestion
-from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.study import (
+    StudyQuestions,
     describe_error_rates,
-    find_answer,
-    find_main,
     kind_of,
     list_fields,
 )
 from tests.analysis.questions.conftest import Ask, make_runs
 
 
-def question_of(results: StudyResults) -> DifferencesQuestion:
-    question = find_main(results)
+def question_of(results: StudyQuestions) -> DifferencesQuestion:
+    question = results.question
     assert isinstance(question, DifferencesQuestion)
     return question
 
@@ -118,7 +116,7 @@ def test_planned_configurations_have_the_contrasts_of_the_runs(
 @pytest.mark.parametrize("asked", [{"effect": "rate"}, {"interaction": ["slice", "rate"]}])
 def test_a_setting_that_no_run_recorded_is_not_tested(ask: Ask, asked: dict[str, object]) -> None:
     results = ask(make_runs(lambda *_: 40.0), asked)
-    answer = find_answer(results)
+    answer = results.answer
     assert answer.heading == "Not tested: no run has recorded rate"
     assert (answer.topic, list_fields(results)["differences"]) == (None, [])
     assert describe_error_rates(results) == ""
@@ -126,6 +124,4 @@ def test_a_setting_that_no_run_recorded_is_not_tested(ask: Ask, asked: dict[str,
 
 def test_one_seed_is_not_tested(ask: Ask) -> None:
     runs = make_runs(lambda *_: 40.0, seeds=1)
-    assert find_answer(ask(runs, {"effect": "slice"})).heading.startswith(
-        "Not tested: no two seeds"
-    )
+    assert ask(runs, {"effect": "slice"}).answer.heading.startswith("Not tested: no two seeds")

@@ -5,16 +5,15 @@ import pandas as pd
 
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.questions.best import BestQuestion
-from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.shape import ShapeQuestion
-from mtdlab.analysis.questions.study import find_main
+from mtdlab.analysis.questions.study import StudyQuestions
 from tests.analysis.inference.test_best import SETTINGS, table_of, trials_of
 from tests.analysis.questions.conftest import Ask, make_runs
 
 
 def kind_of(trials: pd.DataFrame) -> type:
     study = StudyFrames("s", "accuracy", 0, trials, settings=SETTINGS)
-    return type(find_main(StudyResults(study)))
+    return type(StudyQuestions(study).question)
 
 
 def test_the_question_is_the_best_with_several_methods_or_without_levels_of_mtd() -> None:
@@ -31,9 +30,9 @@ def test_nothing_is_said_of_a_configuration_without_a_seed_in_common(ask: Ask) -
     runs = make_runs(lambda part, *_: means[part])
     runs = runs[(runs["width"] == 2) & (runs["branch"] == "online")]
     apart = runs.assign(seed=runs["seed"] + 100 * (runs["slice"] == "old"))
-    answer = find_main(ask(apart, {"best": "configuration"})).answer
+    answer = ask(apart, {"best": "configuration"}).question.answer
     assert answer.heading == "slice new is best of the 2 compared"
     assert "Above the lowest" not in answer.certainty
-    same = find_main(ask(runs, {"best": "configuration"})).answer
+    same = ask(runs, {"best": "configuration"}).question.answer
     assert same.heading == "slice old is best"
     assert "Above the lowest, slice middle" in same.certainty

@@ -8,8 +8,7 @@ import pytest
 
 from mtdlab.analysis.data.frames import Plan, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.metric import POINTS, ScoreFormat
-from mtdlab.analysis.questions.results import StudyResults
-from mtdlab.analysis.questions.study import find_answer, find_main, list_fields
+from mtdlab.analysis.questions.study import StudyQuestions, list_fields
 from tests.analysis.conftest import build_study, make_trials
 from tests.analysis.questions.conftest import SETTINGS, make_runs, recorded
 
@@ -49,24 +48,24 @@ STUDIES: dict[str, tuple[pd.DataFrame, tuple[Plan, ...]]] = {
 NUMBER = re.compile(r"[+-]?\d+\.\d\d\b")
 
 
-def results_of(kind: str, metric: str) -> StudyResults:
+def results_of(kind: str, metric: str) -> StudyQuestions:
     trials, plans = STUDIES[kind]
     if "slice" in trials:
         trials = trials.dropna(subset=[name for name in ("method",) if name in trials])
         known = SETTINGS | {name: RecordedSetting(name) for name in ("method",) if name in trials}
-        return StudyResults(
+        return StudyQuestions(
             StudyFrames("s", metric, len(trials), trials, settings=known, plans=plans)
         )
     study = build_study(trials)
-    return StudyResults(replace(study, metric=metric, scores=study.scores[:0], plans=plans))
+    return StudyQuestions(replace(study, metric=metric, scores=study.scores[:0], plans=plans))
 
 
 @pytest.mark.parametrize("kind", STUDIES)
 def test_answers_are_mirrored(kind: str) -> None:
     low, high = (results_of(kind, metric) for metric in ("-loss", "accuracy"))
     write = low.study.score_format
-    lower, higher = find_answer(low), find_answer(high)
-    assert type(find_main(low)) is type(find_main(high))
+    lower, higher = low.answer, high.answer
+    assert type(low.question) is type(high.question)
     assert (lower.outcome, lower.number) == (higher.outcome, higher.number)
     assert lower.judged.p_value == pytest.approx(higher.judged.p_value, nan_ok=True)
     assert lower.judged.label == write.say(higher.judged.label)
@@ -74,7 +73,7 @@ def test_answers_are_mirrored(kind: str) -> None:
     if higher.effect and lower.effect:
         assert float(lower.effect.value) == pytest.approx(-float(higher.effect.value), abs=0.011)
         assert lower.effect.interval.count("CI") == higher.effect.interval.count("CI")
-    for text in (lower.sentence, *find_main(low).describe()):
+    for text in (lower.sentence, *low.question.describe()):
         assert "points" not in text, text
         assert "score rises" not in text or "falls" in text, text
     said = NUMBER.findall(higher.sentence)

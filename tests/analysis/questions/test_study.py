@@ -8,12 +8,10 @@ import pytest
 from mtdlab.analysis.data.questions import Declared, QuestionError, derive
 from mtdlab.analysis.inference.verdict import OverLooks
 from mtdlab.analysis.questions.answer import QuestionOutcome
-from mtdlab.analysis.questions.results import Basis, StudyResults
+from mtdlab.analysis.questions.results import Basis
 from mtdlab.analysis.questions.study import (
+    StudyQuestions,
     describe_error_rates,
-    find_answer,
-    find_main,
-    find_others,
     kind_of,
     list_declared,
     list_fields,
@@ -53,27 +51,27 @@ def test_a_rate_that_is_chosen_for_each_configuration_makes_no_condition() -> No
 def test_the_first_declared_question_is_the_main_one(ask: Ask) -> None:
     asked = {"effect": "width"}, {"best": "configuration"}, {"interaction": ["slice", "width"]}
     results = ask(QUIET, *asked)
-    assert find_main(results).asked.write() == asked[0]
-    assert [other.asked.write() for other in find_others(results)] == [*asked[1:]]
-    assert find_main(ask(QUIET)).asked.write() == {"best": "configuration"}
-    assert find_main(ask(QUIET)).after is None
+    assert results.question.asked.write() == asked[0]
+    assert [other.asked.write() for other in results.others] == [*asked[1:]]
+    assert ask(QUIET).question.asked.write() == {"best": "configuration"}
+    assert ask(QUIET).question.after is None
 
 
 def test_the_others_share_the_error_rate_by_holms_rule(ask: Ask) -> None:
     # one of three is clear: the two that stay open are judged at half of the error rate
     runs = make_runs(lambda part, *_: 40 + 20 * (part == "new"), noise=3.0)
     others = ({"effect": "slice"}, {"effect": "width"}, {"effect": "branch"})
-    found = find_others(ask(runs, {"best": "configuration"}, *others))
+    found = ask(runs, {"best": "configuration"}, *others).others
     assert [other.basis.alpha for other in found] == pytest.approx([0.05 / 3, 0.025, 0.025])
     assert [other.outcome.is_decided for other in found] == [True, False, False]
     # with none shown, all stay at a third
-    quiet = find_others(ask(QUIET, {"best": "configuration"}, *others))
+    quiet = ask(QUIET, {"best": "configuration"}, *others).others
     assert [other.basis.alpha for other in quiet] == pytest.approx([0.05 / 3] * 3)
 
 
 def test_a_question_that_tests_nothing_takes_no_share(ask: Ask) -> None:
     asked = {"best": "configuration"}, {"effect": "slice"}, {"history": "mtd"}
-    shares = [other.basis.alpha for other in find_others(ask(QUIET, *asked))]
+    shares = [other.basis.alpha for other in ask(QUIET, *asked).others]
     assert shares == pytest.approx([0.05, 0.05])
     assert "Holm" not in describe_error_rates(ask(QUIET, asked[0], asked[2]))
 
@@ -81,7 +79,7 @@ def test_a_question_that_tests_nothing_takes_no_share(ask: Ask) -> None:
 def test_the_others_have_their_own_confidence_over_all_looks(ask: Ask) -> None:
     asked = {"best": "configuration"}, {"effect": "slice"}, {"effect": "width"}
     at_look = Basis(0.02, OverLooks(3, 2, 0.95, p_value=0.0123, is_early=True))
-    for other in find_others(StudyResults(ask(QUIET, *asked).study, at_look)):
+    for other in StudyQuestions(ask(QUIET, *asked).study, at_look).others:
         over = other.judged.over_looks
         assert over is not None
         assert np.isnan(over.p_value)
@@ -100,14 +98,14 @@ def test_a_question_that_was_declared_later_is_exploratory(ask: Ask) -> None:
         (third, 7),
     ]
     # it takes nothing of the error rate of those that were declared before the first trial
-    shares = {other.asked.names: other.basis.alpha for other in find_others(results)}
+    shares = {other.asked.names: other.basis.alpha for other in results.others}
     assert shares == {("slice",): pytest.approx(0.05), ("branch",): pytest.approx(0.05)}
     assert "Holm's rule" in describe_error_rates(results)
     late = ask(QUIET, plans=(recorded(), recorded(first, after=7)))
-    assert find_main(late).answer.certainty.endswith(
+    assert late.question.answer.certainty.endswith(
         "Exploratory: the question was declared after 7 trials had started."
     )
-    assert "Exploratory" not in find_main(results).answer.certainty
+    assert "Exploratory" not in results.question.answer.certainty
     text = describe_error_rates(late)
     assert text.startswith("All tests and intervals on this page are exploratory")
     assert text.endswith("The question was declared after 7 trials had started.")
@@ -129,9 +127,9 @@ def test_a_question_that_becomes_the_main_one_later_is_exploratory(ask: Ask) -> 
 def test_a_question_that_is_taken_out_after_the_first_trial_keeps_its_share(ask: Ask) -> None:
     asked = {"best": "configuration"}, {"effect": "slice"}, {"effect": "width"}
     late = ask(QUIET, plans=(recorded(*asked), recorded(*asked[:2], after=20)))
-    assert [other.basis.alpha for other in find_others(late)] == pytest.approx([0.025])
+    assert [other.basis.alpha for other in late.others] == pytest.approx([0.025])
     early = ask(QUIET, plans=(recorded(*asked), recorded(*asked[:2])))
-    assert [other.basis.alpha for other in find_others(early)] == pytest.approx([0.05])
+    assert [other.basis.alpha for other in early.others] == pytest.approx([0.05])
 
 
 def test_a_question_that_was_taken_out_and_back_counts_from_then(ask: Ask) -> None:
@@ -209,13 +207,11 @@ def test_each_kind_has_a_module_that_is_called_like_it(kind: str) -> None:
 
 
 def test_a_question_without_runs_is_not_answered(ask: Ask) -> None:
-    from mtdlab.analysis.questions.study import find_answer
-
     failed = QUIET.assign(state="FAIL", score=float("nan"), reason="nan_loss")
-    answer = find_answer(ask(failed, {"effect": "width"}))
+    answer = ask(failed, {"effect": "width"}).answer
     assert answer.heading == f"All {len(failed)} trials failed"
     assert (answer.outcome, answer.number) == (QuestionOutcome.NOT_TESTED, None)
-    empty = find_answer(ask(QUIET[:0], {"effect": "width"}))
+    empty = ask(QUIET[:0], {"effect": "width"}).answer
     assert empty.heading == "No result yet"
 
 
@@ -229,8 +225,8 @@ def test_what_a_study_asks_does_not_change_while_it_runs(
     is_complete = runs["mtd"].isin(complete)
     runs["state"] = np.where(is_complete, "COMPLETE", "RUNNING")
     results = ask(runs.assign(score=runs["score"].where(is_complete)))
-    assert find_main(results).sentence == (
+    assert results.question.sentence == (
         "How does accuracy depend on the maximum traceable distance (MTD)?"
     )
-    assert not find_answer(results).outcome.is_decided
+    assert not results.answer.outcome.is_decided
     assert "peak_mtd" in list_fields(results)

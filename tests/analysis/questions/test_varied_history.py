@@ -14,8 +14,7 @@ from mtdlab.analysis.data.frames import HISTORY_COLUMNS, LOOK_COLUMNS, RecordedS
 from mtdlab.analysis.inference.level_means import LevelMeans
 from mtdlab.analysis.notebook import Study
 from mtdlab.analysis.questions.answer import QuestionOutcome
-from mtdlab.analysis.questions.results import StudyResults
-from mtdlab.analysis.questions.study import find_answer, find_main, find_others, list_fields
+from mtdlab.analysis.questions.study import StudyQuestions, list_fields
 from mtdlab.analysis.questions.varied_history import measure_variation
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.level_means import write_level_means
@@ -67,14 +66,14 @@ def level(**changed: Any) -> pd.DataFrame:
 
 def texts_of(study: Study) -> str:
     """All that an answer says, for people and as JSON, but for the names of its fields."""
-    answer = find_answer(StudyResults(study))
-    fields = [str(value) for value in list_fields(StudyResults(study)).values()]
+    answer = StudyQuestions(study).answer
+    fields = [str(value) for value in list_fields(StudyQuestions(study)).values()]
     return " ".join([answer.sentence, study.summary(), answer.recommendation, *fields])
 
 
 def test_equal_scores_are_flat_where_history_is_shown_to_vary() -> None:
     study = measured(level(), aged)
-    assert (study.verdict().verdict, find_answer(StudyResults(study)).outcome) == (
+    assert (study.verdict().verdict, StudyQuestions(study).answer.outcome) == (
         "flat",
         QuestionOutcome.EQUIVALENT,
     )
@@ -114,10 +113,10 @@ def test_equal_scores_are_not_flat_otherwise(
         rates = [trials.assign(learning_rate=rate) for rate in (1e-4, 1e-3)]
         trials = pd.concat(rates, ignore_index=True).assign(number=range(2 * len(trials)))
     study = measured(trials, similarity, {kind: "mtd"})
-    answer = find_answer(StudyResults(study))
+    answer = StudyQuestions(study).answer
     assert answer.outcome is outcome
     assert answer.suggest().text.startswith(step)
-    fields = list_fields(StudyResults(study))
+    fields = list_fields(StudyQuestions(study))
     if kind == "shape":
         assert (answer.heading, fields["verdict"]) == (heading, verdict)
         assert answer.effect is not None
@@ -171,14 +170,14 @@ def test_a_decision_to_end_is_that_of_the_scores() -> None:
             ({"shape": "mtd"}, "flat"),
             ({"effect": "ema_decay"}, "equivalent"),
         ):
-            question = find_main(StudyResults(measured(level(), similarity, asked)))
+            question = StudyQuestions(measured(level(), similarity, asked)).question
             assert question.decide(is_last=False) == decision
 
 
 def test_a_question_that_awaits_history_is_not_decided_beside_others() -> None:
     asked = {"shape": "mtd"}, {"effect": "ema_decay"}
     for similarity, is_decided in ((aged, True), (unaged, False), (None, True)):
-        [other] = find_others(StudyResults(measured(level(), similarity, *asked)))
+        [other] = StudyQuestions(measured(level(), similarity, *asked)).others
         assert other.outcome.is_decided == is_decided
 
 
