@@ -86,7 +86,8 @@ def _build_declared(context: StudyContext) -> Contents | None:
         "that were declared before the first trial share one error rate (Holm's rule). Intervals "
         "are at the confidence at which a question was judged."
     )
-    shown = make_table(table, caption=caption, csv="questions")
+    labels = {"difference": "difference"}
+    shown = make_table(table, caption=caption, csv="questions", labels=labels)
     return Contents(csv={"questions": table}, tables=[shown])
 
 
