@@ -29,6 +29,7 @@ SIZES = {
     "age-or-number": (20, 6),
     "minilm-3-pilot": (16, 2),
     "rate-tolerance": (20, 5),
+    "simcse-to-mocose": (6, 5),
     # at most; it runs until it is decided
     "wiki-minilm": (5, 10),
 }
