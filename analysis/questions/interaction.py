@@ -52,7 +52,7 @@ class InteractionQuestion(DifferencesQuestion):
         )
         rows = interaction_contrasts(values[first], values[second])
         # of a combination whose runs all failed there is no difference of differences
-        whole = [*np.isfinite(rows).all(axis=1)]
+        whole: list[bool] = np.all(np.isfinite(rows), axis=1).tolist()
         return Family(rows[whole], tuple(compress(names, whole)), tuple(compress(opposites, whole)))
 
     @cached_property
