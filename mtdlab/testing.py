@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from mtdlab.errors import TrialError
-from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.suite import Evaluation
 from mtdlab.methods.base import Method, Step
 from mtdlab.methods.registry import BUILTIN, register
 from mtdlab.settings import TrainerSettings

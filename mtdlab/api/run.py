@@ -10,7 +10,7 @@ from mtdlab.errors import MtdlabError, TrialError, describe, naming_missing
 from mtdlab.terminal import progress_bar, warn
 
 if TYPE_CHECKING:
-    from mtdlab.evaluation.sts import Evaluation
+    from mtdlab.evaluation.suite import Evaluation
     from mtdlab.settings import TrainerSettings
     from mtdlab.sweep.run import SweepResult
 
@@ -103,9 +103,8 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
     from mtdlab.evaluation.pairs import describe_pairs
     from mtdlab.settings.tasks import score_of_selection
     from mtdlab.training.export import check_model_folder, locked, save_model
-    from mtdlab.training.inputs import load_inputs, reads_documents
+    from mtdlab.training.inputs import load_inputs, reads_documents, warn_of_missing_sets
     from mtdlab.training.loop import train
-    from mtdlab.training.selection import warn_of_missing_sets
     from mtdlab.trial.environment import environment_of
     from mtdlab.trial.signals import stop_on_signals
 

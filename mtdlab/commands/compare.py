@@ -55,8 +55,7 @@ def compare(
     """
     from mtdlab.analysis.statistics.contrasts import compare_studies, compare_trials
     from mtdlab.store.frames import load_frames
-    from mtdlab.store.names import study_names
-    from mtdlab.store.recorded import read_trial
+    from mtdlab.store.recorded import read_trial, study_names
     from mtdlab.store.urls import storage_url
 
     frames = load_frames(study, storage, curves=False)

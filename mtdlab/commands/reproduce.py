@@ -11,7 +11,7 @@ from mtdlab.commands.printing import in_fields, in_list, print_json, print_table
 from mtdlab.terminal import print_text, progress_bar
 
 if TYPE_CHECKING:
-    from mtdlab.evaluation.sts import Evaluation
+    from mtdlab.evaluation.suite import Evaluation
     from mtdlab.manage.reproduce import Repeatable, Reproduction
 
 

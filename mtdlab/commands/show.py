@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
     """List the studies of a database: state, trials, best score, date of the last trial."""
     from mtdlab.store import list_studies
-    from mtdlab.store.names import planned_names
+    from mtdlab.store.recorded import planned_names
     from mtdlab.store.urls import storage_url
 
     url = storage_url(storage)

@@ -93,7 +93,7 @@ class StudySpec(ABC):
     """A checked study: `trainer` fixed, `search` varied, one trial per configuration and seed.
 
     Attributes:
-        trained_by: the name of what trains its trials, see `mtdlab.trial.objective`.
+        trained_by: the name of what trains its trials, see `mtdlab.trial.study`.
         keeps_models: whether the best trial's model is kept, and may be shared.
         unknown_cost: why the cost of a trial is not known before one has run; empty where it is.
         metric: the score that is reported.

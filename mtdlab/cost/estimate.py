@@ -30,9 +30,9 @@ from mtdlab.sweep.fork_server import ForkServer, call_in_forks
 from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
-from mtdlab.trial.objective import modules_of
 from mtdlab.trial.samplers import ask
 from mtdlab.trial.slots import default_jobs, gpu_share, threads_each
+from mtdlab.trial.study import modules_of
 from mtdlab.trial.trainer import data_warnings
 
 DWARFS = 2.0

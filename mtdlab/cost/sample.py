@@ -16,8 +16,7 @@ from mtdlab.corpus.tokens import token_folder, tokenise
 from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.settings.tasks import DEV
-from mtdlab.training.inputs import OpenedInputs, open_inputs, view_corpus, views_of
-from mtdlab.training.selection import StsAverage
+from mtdlab.training.inputs import OpenedInputs, StsAverage, open_inputs, view_corpus, views_of
 
 SENTENCES = 8192
 """Of the corpus: enough for steps of any size, and quickly tokenised."""

@@ -18,7 +18,7 @@ from mtdlab.store.database import (
 )
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.facts import has_its_rows
-from mtdlab.store.names import conflict_in, names_in, planned_names
+from mtdlab.store.recorded import conflict_in, names_in, planned_names
 from mtdlab.store.records import Records, check_records, find_study
 from mtdlab.store.store import open_store
 from mtdlab.store.tables import StudyRow

@@ -6,8 +6,8 @@ from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import MtdlabError
 from mtdlab.store.database import adding, create_tables, read_at_one_moment, reading
 from mtdlab.store.facts import DIGEST, compute_digest, record_fact
-from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, repair_copy
+from mtdlab.store.recorded import conflict_in
 from mtdlab.store.records import Records, Row, records_of
 from mtdlab.store.tables import (
     IMPORTED,

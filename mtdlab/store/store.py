@@ -14,11 +14,11 @@ from mtdlab.settings.roles import SEARCH
 from mtdlab.store.claims import Claim, Claims, count_trials
 from mtdlab.store.database import adding, open_to_write, warn_of_network
 from mtdlab.store.facts import IDENTITY, read_fact, record_fact
-from mtdlab.store.names import refuse_foreign
 from mtdlab.store.optuna_copy import delete_copy, repair_copy
 from mtdlab.store.owner import Owner
 from mtdlab.store.progress import StudyOverview, count_states, overview_of
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, read_finished
+from mtdlab.store.recorded import refuse_foreign
 from mtdlab.store.rules import REFERENCES
 from mtdlab.store.tables import (
     FINISHED,

@@ -23,9 +23,8 @@ from mtdlab.sweep.engine import Death, Engine, Work
 from mtdlab.sweep.open_study import check_same_inputs
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.heartbeat import call_repeatedly
-from mtdlab.trial.objective import objective_of
 from mtdlab.trial.signals import StopRequest
-from mtdlab.trial.study import Job
+from mtdlab.trial.study import Job, objective_of
 from mtdlab.trial.worker import open_in_process, report_error
 from mtdlab.trial.worker import work as run_here
 

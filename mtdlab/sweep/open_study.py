@@ -12,8 +12,13 @@ from mtdlab.config.study import plan_of, sha256_of
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import Store
 from mtdlab.store.database import create_tables, refuse_damaged, warn_of_network
-from mtdlab.store.names import find_twin, names_in, refuse_foreign
-from mtdlab.store.recorded import read_last_decision, read_planned
+from mtdlab.store.recorded import (
+    find_twin,
+    names_in,
+    read_last_decision,
+    read_planned,
+    refuse_foreign,
+)
 from mtdlab.store.rules import VERSIONS
 from mtdlab.store.store import create_store, open_store, record_plan
 from mtdlab.store.tables import StudyRow

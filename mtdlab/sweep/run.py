@@ -26,11 +26,10 @@ from mtdlab.terminal import Phases, begin_phase, following_phases, warn
 from mtdlab.training.present import check_study
 from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_artifacts
 from mtdlab.trial.heartbeat import recorded_sweep
-from mtdlab.trial.objective import modules_of, objective_of
 from mtdlab.trial.recorded_study import with_recorded_values
 from mtdlab.trial.references import add_references
 from mtdlab.trial.signals import StopRequest, stop_on_signals
-from mtdlab.trial.study import Job, OpenStudy, deleted
+from mtdlab.trial.study import Job, OpenStudy, deleted, modules_of, objective_of
 
 
 @dataclass(frozen=True)

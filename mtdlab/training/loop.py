@@ -18,15 +18,14 @@ from mtdlab.encoders.adapters import copy_to_train, load_own_state
 from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.items import Items
-from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.suite import Evaluation
 from mtdlab.methods.base import Step, Tokens
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import needed, score_of_selection
-from mtdlab.training.inputs import EncoderScores, RunInputs
+from mtdlab.training.inputs import EncoderScores, RunInputs, selection_of
 from mtdlab.training.optimizer import clip_gradients, set_rates
 from mtdlab.training.probe import Column, KeySimilarity, Probe
-from mtdlab.training.selection import selection_of
 from mtdlab.training.state import EVALUATED, RunState, State
 
 

@@ -40,8 +40,7 @@ def environment_of(
     from mtdlab.encoders.embed import MAX_LENGTH
     from mtdlab.encoders.traits import describe_encoder
     from mtdlab.evaluation.pairs import count_shared
-    from mtdlab.training.inputs import reads_documents
-    from mtdlab.training.selection import describe_sets
+    from mtdlab.training.inputs import describe_sets, reads_documents
 
     model, fields = inputs.encoder.model, inputs.encoder.dropout_fields
     device = choose_device(settings)

@@ -15,7 +15,7 @@ from mtdlab.trial.study import TrialRun
 
 if TYPE_CHECKING:
     # they import transformers, which a program of the user does without
-    from mtdlab.evaluation.sts import Evaluation
+    from mtdlab.evaluation.suite import Evaluation
     from mtdlab.trial.checkpoints import TrialCheckpoints
 
 

@@ -22,10 +22,9 @@ from mtdlab.store import Result
 from mtdlab.trial.environment import machine
 from mtdlab.trial.model_folders import check_writable, folders_of_ended, remove_checkpoints_of
 from mtdlab.trial.monitor import Watch
-from mtdlab.trial.objective import Objective
 from mtdlab.trial.results import NOT_ENDING, ended_early, load_result, save_result
 from mtdlab.trial.signals import Interrupted
-from mtdlab.trial.study import Job, OpenStudy, TrialRun
+from mtdlab.trial.study import Job, Objective, OpenStudy, TrialRun
 from mtdlab.user_code import ended_forks
 
 FOLDER = "program"

@@ -18,8 +18,7 @@ from mtdlab.config.study import SEARCHED
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
 from mtdlab.settings.roles import BASELINE
-from mtdlab.store.names import names_in
-from mtdlab.store.recorded import read_planned, read_recorded
+from mtdlab.store.recorded import names_in, read_planned, read_recorded
 from mtdlab.store.tables import StudyRow
 from mtdlab.user_code import UserModule
 

@@ -104,8 +104,7 @@ def _score(
     from mtdlab.evaluation.items import digest_of
     from mtdlab.evaluation.pairs import evaluation_folder, load_pairs, load_task, task_folder
     from mtdlab.evaluation.processing import Flow, Processing, Whiten
-    from mtdlab.evaluation.sts import spearman
-    from mtdlab.evaluation.suite import process
+    from mtdlab.evaluation.suite import process, spearman
 
     splits = [load_pairs(settings.evaluation, split) for split in ("dev", "test")]
     encoder = load_encoder(settings.encoder, None, kept=settings.encoder_layers)

@@ -1,8 +1,15 @@
-"""mtdlab's own trainer as the objective of a study: trials of its methods, with models kept."""
+"""mtdlab's own trainer as the objective of a study: trials of its methods, with models kept.
+
+With `tracking: tensorboard` in the study file, it writes training curves as TensorBoard event files
+too, which `tensorboard --logdir tensorboard` shows and `wandb sync` reads.
+"""
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
@@ -13,30 +20,32 @@ from mtdlab.corpus.survey import count_repeats
 from mtdlab.data_paths import DATABASE
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Distinct
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, describe
 from mtdlab.evaluation.pairs import describe_pairs, evaluation_folder
 from mtdlab.evaluation.suite import Suite
 from mtdlab.settings import RunSettings
-from mtdlab.settings.tasks import published_tasks
+from mtdlab.settings.tasks import published_tasks, score_of_selection
 from mtdlab.store import Result
 from mtdlab.store.rules import VERSIONS
 from mtdlab.terminal import warn
 from mtdlab.training.export import check_model_folder
-from mtdlab.training.inputs import check_inputs, load_inputs, reads_documents
-from mtdlab.training.loop import start, train
+from mtdlab.training.inputs import check_inputs, load_inputs, reads_documents, warn_of_missing_sets
+from mtdlab.training.loop import Outcome, start, train
 from mtdlab.training.present import check_study
-from mtdlab.training.selection import warn_of_missing_sets
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.trial.checkpoints import SAME, SharedCheckpoints, TrialCheckpoints, describe_run
 from mtdlab.trial.environment import environment_of, machine, packages_of
 from mtdlab.trial.model_folders import check_writable, refuse_other_model
 from mtdlab.trial.monitor import TrialMonitor
-from mtdlab.trial.objective import Objective
 from mtdlab.trial.results import NOT_ENDING, complete, ended_early, load_result, save_result
 from mtdlab.trial.slots import take_gpu
-from mtdlab.trial.study import Job, OpenStudy, TrialRun
-from mtdlab.trial.tracking import check_tracking, track
+from mtdlab.trial.study import Job, Objective, OpenStudy, TrialRun
+
+FOLDER = Path("tensorboard")
+"""In the working folder, with a folder of each trial's event files, `STUDY/trial-00012`."""
+SCORE = "score"
+"""The column of the curve with the scores on the pairs that choose the checkpoint."""
 
 
 class Trainer(Objective):
@@ -195,3 +204,39 @@ def _warn_of_corpora(spec: MethodSpec) -> Iterator[str]:
                 yield f"corpus {name}: {left_out}"
             if text := describe_repeats(texts, corpus.unit, chance, sizes_of_runs):
                 yield f"corpus {name}: {text}"
+
+
+def check_tracking(tracking: str) -> None:
+    """Raise MtdlabError where the package that writes the files is missing."""
+    if tracking == "tensorboard" and find_spec("tensorboard") is None:
+        raise MtdlabError(
+            "tracking: tensorboard needs the package tensorboard; install the extra: "
+            "pip install 'mtdlab[tensorboard]', or take the key out"
+        )
+
+
+def track(study: str, number: int, settings: TrainerSettings, outcome: Outcome) -> str:
+    """Write a trial's event file. Returns an error as a note.
+
+    It holds every column of the training curve, the final scores at the step of the best
+    checkpoint, and the settings as hyperparameters.
+    """
+    final = {f"final/{name}": score for name, score in outcome.after.finite().items()}
+    try:
+        # the package is an extra, and takes a second to import
+        from torch.utils.tensorboard import SummaryWriter
+        from torch.utils.tensorboard.summary import hparams
+
+        with SummaryWriter(str(FOLDER / study / f"trial-{number:05d}")) as writer:
+            for name, column in outcome.curve.items():
+                tag = score_of_selection(settings.select_on) if name == SCORE else name
+                for step, value in enumerate(column, start=1):
+                    if math.isfinite(value):
+                        writer.add_scalar(tag, float(value), step)
+            for tag, score in final.items():
+                writer.add_scalar(tag, score, outcome.best_step)
+            for summary in hparams(settings.model_dump(), final):
+                writer.file_writer.add_summary(summary)
+    except Exception as error:
+        return f"training curves not written: {describe(error)}"
+    return ""

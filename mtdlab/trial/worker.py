@@ -17,10 +17,9 @@ from mtdlab.store.store import open_store, record_error
 from mtdlab.terminal import following_phases, lent_streams
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
 from mtdlab.trial.model_folders import remove_checkpoints_of
-from mtdlab.trial.objective import objective_of
 from mtdlab.trial.recorded_study import check_unchanged
 from mtdlab.trial.signals import Interrupted, StopRequest
-from mtdlab.trial.study import Job, OpenStudy, TrialRun, deleted
+from mtdlab.trial.study import Job, OpenStudy, TrialRun, deleted, objective_of
 from mtdlab.user_code import ended_forks
 
 _LOG = logging.getLogger(__name__)

@@ -21,8 +21,7 @@ from mtdlab.encoders import pooling
 from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import Encoder, load_tokenizer
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.evaluation.sts import Evaluation, StsTask
-from mtdlab.evaluation.suite import Suite
+from mtdlab.evaluation.suite import Evaluation, StsTask, Suite
 from mtdlab.settings import Representation
 from mtdlab.training.inputs import OpenedInputs, RunInputs
 from mtdlab.training.loop import train

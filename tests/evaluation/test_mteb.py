@@ -13,8 +13,7 @@ from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.mteb import MtebTask, write_mteb
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.evaluation.sts import StsTask
-from mtdlab.evaluation.suite import Suite, TaskScore
+from mtdlab.evaluation.suite import StsTask, Suite, TaskScore
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import WORDS, Settings

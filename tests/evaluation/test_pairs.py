@@ -14,7 +14,7 @@ from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.pooling import encode
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.pairs import Pairs, describe_pairs, load_pairs, load_splits
-from mtdlab.evaluation.sts import StsTask
+from mtdlab.evaluation.suite import StsTask
 from mtdlab.settings import Pooling, Representation
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train

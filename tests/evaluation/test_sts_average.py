@@ -11,10 +11,9 @@ from test_senteval import lay_out
 
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.config import read_study
-from mtdlab.evaluation.sts import Evaluation
-from mtdlab.training.inputs import load_inputs
+from mtdlab.evaluation.suite import Evaluation
+from mtdlab.training.inputs import StsAverage, averaged_sets, load_inputs, warn_of_missing_sets
 from mtdlab.training.loop import train
-from mtdlab.training.selection import StsAverage, averaged_sets, warn_of_missing_sets
 from mtdlab.trial.environment import environment_of
 from mtdlab.trial.trainer import data_warnings
 from tests.conftest import Settings

@@ -35,8 +35,8 @@ from mtdlab.manage.exchange import (
 )
 from mtdlab.store import Result, Store, records, study_names
 from mtdlab.store.exchange import read_records
-from mtdlab.store.names import names_in, planned_names
 from mtdlab.store.owner import this_process
+from mtdlab.store.recorded import names_in, planned_names
 from mtdlab.store.store import open_store, record_plan
 from mtdlab.store.tables import ScoreRow, TrialRow
 from mtdlab.sweep.open_study import open_study

@@ -13,7 +13,7 @@ from stub_sweep import StubSweep
 
 from mtdlab.store import list_studies
 from mtdlab.store.database import open_to_write
-from mtdlab.store.names import refuse_foreign
+from mtdlab.store.recorded import refuse_foreign
 from mtdlab.sweep.open_study import open_study
 from tests.conftest import Written
 from tests.store.make_database import GRID

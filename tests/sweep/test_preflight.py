@@ -14,8 +14,7 @@ from mtdlab.store import Result, list_studies
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import has_trials_left, open_study
 from mtdlab.trial.model_folders import check_writable
-from mtdlab.trial.objective import objective_of
-from mtdlab.trial.study import Job
+from mtdlab.trial.study import Job, objective_of
 from tests.tiny_studies import TinyStudy
 
 Write = Callable[..., StudySpec]
@@ -58,7 +57,7 @@ def test_a_refused_sweep_leaves_no_study_and_no_file(
     message: str,
     existing: bool,
 ) -> None:
-    monkeypatch.setattr("mtdlab.trial.tracking.find_spec", lambda _: None)
+    monkeypatch.setattr("mtdlab.trial.trainer.find_spec", lambda _: None)
     if existing:
         open_study(write(study="other"), url)
     spec = write(changed, tracking="none" if changed else "tensorboard")

@@ -15,8 +15,7 @@ from mtdlab import load_study
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, StorageError, TrialError
-from mtdlab.evaluation.sts import Evaluation
-from mtdlab.evaluation.suite import TaskScore
+from mtdlab.evaluation.suite import Evaluation, TaskScore
 from mtdlab.store import Result, database
 from mtdlab.store import owner as owners
 from mtdlab.store.store import open_store

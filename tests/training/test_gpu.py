@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.suite import Evaluation
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import Settings

@@ -16,7 +16,7 @@ from torch.nn.functional import normalize
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.suite import Evaluation
 from mtdlab.methods.heads import embedding_block, predictor
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import MoCoSE

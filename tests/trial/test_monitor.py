@@ -10,7 +10,7 @@ import pytest
 
 from mtdlab.config import make_settings
 from mtdlab.errors import StorageError
-from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.suite import Evaluation
 from mtdlab.trial import heartbeat as heartbeats
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
 from mtdlab.trial.monitor import TrialMonitor

@@ -14,7 +14,7 @@ from mtdlab.config import StudySpec
 from mtdlab.encoders.saved import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import Pairs, load_pairs
-from mtdlab.evaluation.sts import StsTask
+from mtdlab.evaluation.suite import StsTask
 from mtdlab.manage.exchange import export_study, import_study
 from mtdlab.store.urls import sqlite_file
 from mtdlab.sweep.run import Execution, sweep

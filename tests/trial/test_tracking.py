@@ -8,10 +8,10 @@ import pytest
 
 from mtdlab.config import make_settings
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.suite import Evaluation
 from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.loop import Outcome
-from mtdlab.trial.tracking import check_tracking, track
+from mtdlab.trial.trainer import check_tracking, track
 
 NAN = float("nan")
 
@@ -62,7 +62,7 @@ def test_an_error_becomes_a_note(
 
 
 def test_a_missing_package_is_named_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtdlab.trial.tracking.find_spec", lambda _: None)
+    monkeypatch.setattr("mtdlab.trial.trainer.find_spec", lambda _: None)
     check_tracking("none")
     with pytest.raises(MtdlabError, match=r"pip install 'mtdlab\[tensorboard\]'"):
         check_tracking("tensorboard")
