@@ -23,20 +23,6 @@ FURTHEST = 1e30
 LATEST = 4_102_444_800
 """The latest time that is recorded, in seconds since 1970: the end of 2099."""
 
-LIMITS = {
-    "size of a study file": f"{FILE_BYTES:,} bytes",
-    "lists and mappings in each other": f"{NESTED} levels",
-    "mistakes that are reported at once": f"{MISTAKES}",
-    "profiles of a study file": f"{PROFILES}",
-    "points of a grid, and values of one setting in it": f"{POINTS:,}",
-    "trials of a study: configurations × seeds": f"{TRIALS:,}",
-    "`steps`": f"{STEPS:,}",
-    "sizes in sentences, keys, tokens or dimensions": f"{COUNT:,}",
-    "layers of a head": f"{LAYERS}",
-    "numbers of a result, in magnitude": f"{FURTHEST:,}",
-    "times, in seconds since 1970": f"{LATEST:,}",
-}
-
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a value is a number of Python or NumPy; true and false are none."""

@@ -102,9 +102,10 @@ def find_twin(name: str, names: Set[str], url: str) -> str:
 
 
 def read_planned(url: str, study: str) -> dict[tuple[str, int], Any]:
-    """Read state, number and parameters of each trial by configuration and seed, in their order.
+    """Read each trial by configuration and seed, in the order of planning.
 
-    Raises StorageError.
+    A trial is a row of its configuration, seed, state, number (None before it begins) and
+    parameters. Raises StorageError.
     """
     columns = (TrialRow.configuration, TrialRow.seed, TrialRow.state, TrialRow.number)
     with reading(url) as session:

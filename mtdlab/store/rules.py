@@ -47,10 +47,6 @@ class Rule:
         """Return the rule of those values of this one for which also `holds` is true."""
         return Rule(what, lambda value: self.holds(value) and holds(value))
 
-    def or_empty(self) -> "Rule":
-        """Return the rule of a column that may be empty."""
-        return Rule(f"{self.what} or empty", lambda value: value is None or self.holds(value))
-
 
 def one_of(*values: str) -> Rule:
     """Return the rule of some texts."""

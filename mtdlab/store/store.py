@@ -236,13 +236,6 @@ class Store(Claims):
                 session.add(self._row_of(trial, position, leads=False))
             return True
 
-    def planned(self) -> dict[tuple[str, int], int | None]:
-        """Read the number, None before it begins, of each trial by configuration and seed."""
-        planned = select(TrialRow.configuration, TrialRow.seed, TrialRow.number).where(self.mine)
-        with self.database.reading() as session:
-            rows = session.execute(planned)
-            return {(configuration, seed): number for configuration, seed, number in rows}
-
     def begin_sweep(self, owner: Owner, max_failed: int | None = None) -> int:
         """Record a sweep that `owner` begins, and remove those that have died; return its row.
 

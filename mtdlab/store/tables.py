@@ -179,7 +179,9 @@ def _held_to(rule: Rule, *types: Any, **options: Any) -> MappedColumn[Any]:
 def rule_of(column: Any) -> Rule:
     """Return the rule of a column. Raises KeyError for one that has to state it, and does not."""
     rule = column.info["rule"] if "rule" in column.info else _RULES[type(column.type)]
-    return rule.or_empty() if column.nullable else rule
+    if not column.nullable:
+        return rule
+    return Rule(f"{rule.what} or empty", lambda value: value is None or rule.holds(value))
 
 
 def _refers_to(column: str, **options: Any) -> MappedColumn[int]:

@@ -9,6 +9,7 @@ from mtdlab.analysis.statistics.nuisance import choose_nuisance_values
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
 from mtdlab.store.frames import load_frames
+from mtdlab.store.recorded import read_planned
 from mtdlab.store.tables import LookRow
 from mtdlab.trial.study import OpenStudy
 
@@ -24,7 +25,7 @@ def take_look(study: OpenStudy) -> bool:
         return False
     look = _compute(study, last)
     known, seeds = {tuple(key) for key in look.added}, {seed for _, seed in look.added}
-    planned = study.store.planned()
+    planned = read_planned(study.job.url, study.spec.name)
     added = {
         place: trial
         for place, trial in enumerate(study.spec.planned_trials())
@@ -69,14 +70,14 @@ def _added(study: OpenStudy, leading: Collection[int], index: int) -> list[tuple
     All seeds of that look for the configurations of the leading trials, given by their numbers;
     before the last look for all configurations.
     """
-    spec, planned = study.spec, study.store.planned()
+    spec, planned = study.spec, read_planned(study.job.url, study.spec.name)
     seeds = set(spec.seeds[: spec.looks[index + 1]])
     trials = (one for one in spec.search_trials() if one.seed in seeds and spec.is_chosen(one))
     new = [trial.key for trial in trials if trial.key not in planned]
     if index + 2 == len(spec.looks):
         return new
     # what the verdict leaves out gets its seeds at the last look
-    first = {configuration for (configuration, _), number in planned.items() if number in leading}
+    first = {trial.configuration for trial in planned.values() if trial.number in leading}
     return [(configuration, seed) for configuration, seed in new if configuration in first]
 
 

@@ -19,6 +19,7 @@ from mtdlab.trial.model_folders import checkpoints_of
 from mtdlab.trial.signals import StopRequest
 
 if TYPE_CHECKING:
+    # it imports optuna, which a complete study does without
     from mtdlab.trial.samplers import OptunaStudy
 
 

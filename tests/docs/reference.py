@@ -22,8 +22,7 @@ from mtdlab.config.schema import method_settings
 from mtdlab.config.study_file import StudyFile
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.registry import BUILTIN, find_method
-from mtdlab.settings import Setting, TrainerSettings, settings_of
-from mtdlab.settings.limits import LIMITS
+from mtdlab.settings import Setting, TrainerSettings, limits, settings_of
 from mtdlab.settings.trainer import INTENDED
 from tests.docs.reference_tables import columns_markdown, files_markdown, frames_markdown
 
@@ -179,6 +178,21 @@ def study_keys_markdown() -> str:
         for name, key in StudyFile.model_fields.items()
     ]
     return markdown_table(["key", "default", "meaning"], rows)
+
+
+LIMITS = {
+    "size of a study file": f"{limits.FILE_BYTES:,} bytes",
+    "lists and mappings in each other": f"{limits.NESTED} levels",
+    "mistakes that are reported at once": f"{limits.MISTAKES}",
+    "profiles of a study file": f"{limits.PROFILES}",
+    "points of a grid, and values of one setting in it": f"{limits.POINTS:,}",
+    "trials of a study: configurations × seeds": f"{limits.TRIALS:,}",
+    "`steps`": f"{limits.STEPS:,}",
+    "sizes in sentences, keys, tokens or dimensions": f"{limits.COUNT:,}",
+    "layers of a head": f"{limits.LAYERS}",
+    "numbers of a result, in magnitude": f"{limits.FURTHEST:,}",
+    "times, in seconds since 1970": f"{limits.LATEST:,}",
+}
 
 
 def limits_markdown() -> str:

@@ -11,7 +11,7 @@ from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Store, list_studies
 from mtdlab.store.owner import this_process
-from mtdlab.store.recorded import read_recorded
+from mtdlab.store.recorded import read_planned, read_recorded
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial import worker
 from mtdlab.trial.recorded_study import check_unchanged, read_defined, with_recorded_values
@@ -100,7 +100,7 @@ def test_a_study_in_which_no_trial_has_begun_is_replaced(
     assert notes == [REPLACED]
     recorded = store.study()
     assert (recorded.identity, recorded.file_text) == (spec.identity(), other)
-    assert set(store.planned()) == {trial.key for trial in spec.search_trials()}
+    assert set(read_planned(url, "a")) == {trial.key for trial in spec.search_trials()}
     assert [study.name for study in list_studies(url)] == ["a"]
     # opened again it is that study, without a further sentence
     opened(other, notify=notes.append)
@@ -128,7 +128,7 @@ def test_workers_of_a_sweep_whose_study_was_replaced_run_nothing(
 
 
 def test_a_study_of_methods_is_resumed_by_a_version_with_more_settings(
-    opened: Opened, written: Written
+    opened: Opened, written: Written, url: str
 ) -> None:
     """Settings that earlier versions did not have had their default in every method's section."""
     text = "study: a\ntrainer: {steps: 4}\nsearch: {method: [mocose, simcse]}\n"
@@ -138,7 +138,9 @@ def test_a_study_of_methods_is_resumed_by_a_version_with_more_settings(
     for section in identity["trainer"].values():
         del section["lora_rank"]
     store.write_study(study_row(metric=spec.metric, identity=identity))
-    assert opened(text).planned() == store.planned()
+    planned = read_planned(url, "a")
+    opened(text)
+    assert read_planned(url, "a") == planned
     # what changed is found in the section of each method
     expected = r"\(trainer.mocose.lora_rank: was 0, now 2; trainer.simcse.lora_rank: was 0, now 2\)"
     with pytest.raises(MtdlabError, match=expected):
