@@ -60,8 +60,9 @@ def measured(
 
 
 def level(**changed: Any) -> pd.DataFrame:
-    """Trials whose scores are equal but for the seed and small errors."""
-    return make_trials(seeds=range(5), shape=lambda _: 40.0, noise=0.05, **changed)
+    """Trials whose scores are equal but for seed and small errors, of four levels by default."""
+    grid = {"times": (1, 8)} | changed
+    return make_trials(seeds=range(5), shape=lambda _: 40.0, noise=0.05, **grid)
 
 
 def texts_of(study: Study) -> str:
@@ -252,7 +253,7 @@ def test_the_page_says_what_the_levels_did_to_the_similarity() -> None:
 
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_a_page_on_keys_that_do_not_age_claims_nothing(tmp_path: Path) -> None:
-    report, page = report_of(measured(level(times=(1, 8)), unaged), tmp_path)
+    report, page = report_of(measured(level(), unaged), tmp_path)
     assert "<h1>History was not shown to vary</h1>" in page
     stated = [*report.summary, *re.findall(r"<(?:p|figcaption)[ >].*?</", page, flags=re.S)]
     explained = "The verdict on MTD comes from"

@@ -355,14 +355,14 @@ def test_thousands_of_trials_fit_a_page(tmp_path: Path, count: int, topics: Any)
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_a_page_does_not_replace_that_of_another_databases_study(tmp_path: Path) -> None:
     """Of two studies of one name, told by their trials; the page of the same is made again."""
-    seconds = make_trials()["number"] + 1.5
-    one = build_study(make_trials().assign(wall_seconds=seconds))
+    few = make_trials(decays=(0.85,), times=(1, 8))
+    one = build_study(few.assign(wall_seconds=few["number"] + 1.5))
     report(one, out=tmp_path)
     page = tmp_path / one.name / "index.html"
     before = page.read_bytes()
-    more = make_trials(seeds=range(4))
+    more = make_trials(seeds=range(4), decays=(0.85,), times=(1, 8))
     grown = build_study(more.assign(wall_seconds=more["number"] + 1.5))
-    other = build_study(make_trials().assign(wall_seconds=seconds + 0.25))
+    other = build_study(few.assign(wall_seconds=few["number"] + 1.75))
     with pytest.raises(MtdlabError, match=r"is the page of another study .*; name another folder"):
         report(other, out=tmp_path)
     assert page.read_bytes() == before
