@@ -143,7 +143,8 @@ def test_what_new_seeds_show_is_said_of_what_the_study_showed(
     original: tuple[float, ...], again: tuple[float, ...], text: str
 ) -> None:
     first, second = (
-        Contrast({}, pd.DataFrame(), 3, 1, Estimate(*values)) for values in (original, again)
+        Contrast({}, pd.DataFrame(), 3, 1, Estimate(*values), pd.DataFrame())
+        for values in (original, again)
     )
     sentence = _sentence(first, second)
     assert f"{text} That of the study is too large on average, since" in sentence
