@@ -77,7 +77,7 @@ _MOST_DESCRIPTION = 1_000
 
 @dataclass(frozen=True)
 class Report(Files):
-    """A written report: its folder, the sentences of its summary, and its verdict.
+    """A written report: its folder, its verdict, and the sentences of its summary beside that.
 
     Attributes:
         verdict: the numbers of its answer, with that as their sentence.
@@ -95,7 +95,8 @@ class Report(Files):
     baseline: BaselineComparison | None = None
 
     def __repr__(self) -> str:
-        return "\n".join([str(self.page), *self.summary])
+        lines = dict.fromkeys([str(self.page), self.verdict.sentence, *self.summary])
+        return "\n".join(lines)
 
 
 def write_page(

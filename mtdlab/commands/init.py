@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mtdlab.cost.estimate import CostEstimate
 
 MOST_SEEDS = 1_000
-MOST_SECONDS = 20
+MOST_SECONDS = 30
 """What timing steps may take; a study of which they take longer is the smallest."""
 _FEWEST = 3
 VALUES: Mapping[str, list[Any]] = {

@@ -176,7 +176,7 @@ def test_a_value_that_diverges_is_not_chosen_and_all_of_them_hold_up_no_other_co
     assert study.baseline is None
     [warning] = [text for text in list_warnings(StudyContext(study)) if "was chosen on dev" in text]
     assert (
-        "All values of learning_rate failed for 1 configuration, which is not compared." in warning
+        "All values of learning rate failed for 1 configuration, which is not compared." in warning
     )
     scored(diverges)
     result = run.sweep(written(STUDY + until), url, run.Execution(jobs=1, retry_failed=True))

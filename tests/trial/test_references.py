@@ -137,7 +137,7 @@ def test_only_a_complete_study_of_graded_pairs_has_references(
     tiny_study: TinyStudy, url: str
 ) -> None:
     spec = tiny_study(**SHORT)
-    sweep(spec, url, Execution(jobs=0))
+    sweep(spec, url, Execution(jobs=0), models=Path(f"{sqlite_file(url)}-models"))
     with pytest.raises(MtdlabError, match="those of a complete study of mtdlab's trainer"):
         add_references(url, "kept", requested=True)
     add_references(url, "kept")

@@ -113,7 +113,7 @@ def _build_best(context: StudyContext) -> Contents | None:
         chosen_by=[clean(as_read(name)) for name in by], value=values
     )
     shown = make_table(
-        written.drop(columns=["n", "seed_sd", "trial_sd", "slope"]),
+        written.drop(columns=["n", "seed_sd", "trial_sd", "slope"]).dropna(axis=1, how="all"),
         caption="The trial that each score chooses; this study chooses as in the first row.",
         csv="best_trial",
         write=write.unsigned,
