@@ -125,3 +125,74 @@ def test_a_study_and_its_report_are_printed_in_a_few_lines(recorded: Recorded) -
     summary = (verdict.sentence, "A warning.")
     report = Report(Path("r/a/index.html"), (), (), verdict, summary, "cannot be tested", None)
     assert repr(report).splitlines() == ["r/a/index.html", *summary]
+    several = MultiStudyReport(Path("r/a+b/index.html"), (), (), {"a": report})
+    assert repr(several).splitlines() == ["r/a+b/index.html", "a: r/a/index.html"]
+
+
+def test_a_plan_lists_the_configurations(recorded: Recorded, tmp_path: Path) -> None:
+    storage = str(tmp_path / "mtdlab.db")
+    found = mtdlab.plan(recorded.values, storage=storage, measure=False, record=False)
+    assert (found.study, found.trials, found.cost) == ("tiny", 4, None)
+    assert found.configurations["learning_rate"].tolist() == [1e-3, 1e18]
+    assert found.configurations["mtd"].tolist() == [6, 6]
+    assert found.design.specification.metric == "sts_test"
+    assert not Path(storage).exists()
+
+
+def test_a_file_with_overrides_is_planned_trained_and_recorded_by_its_command(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # JSON is YAML, except that a number needs a sign in its exponent there
+    (tmp_path / "a b.yaml").write_text(json.dumps(recorded.values))
+    overrides = {"search": {"learning_rate": [1e-3]}, "seeds": [0]}
+    storage = Path("own.db")
+    result = mtdlab.run_study(
+        "a b.yaml", overrides=overrides, jobs=1, storage=storage, models="kept"
+    )
+    assert result.counts == {"COMPLETE": 1}
+    command = mtdlab.load_study("tiny", storage).command
+    assert command.startswith("mtdlab sweep 'a b.yaml' --set 'search={")
+    assert command.endswith(" --set 'seeds=[0]' --storage own.db --models kept")
+    row = mtdlab.train("a b.yaml", overrides={"trainer.learning_rate": 1e-3}, out="model")
+    assert row["sts_test"] == result.best.score if result.best else False
+    assert (tmp_path / "model" / "modules.json").is_file()
+
+
+def test_the_recorded_command_has_every_option() -> None:
+    given = Given("a b.yaml", "two", ["seeds=[0]"], ["own.py", "other"], "e:f", "o:g")
+    assert str(given.invocation(artifacts="file:///runs")) == (
+        "mtdlab sweep 'a b.yaml' --profile two --set 'seeds=[0]' --import own.py --import other "
+        "--evaluator e:f --objective o:g --artifacts file:///runs"
+    )
+    assert Given(study={"study": "values"}, profile="two").invocation() == NO_INVOCATION
+
+
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+def test_a_report_is_written_of_names_and_of_frames(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = str(recorded.storage)
+    one = mtdlab.report("tiny", storage=recorded.storage, out=tmp_path, generated="today")
+    assert one.page == tmp_path / "tiny" / "index.html"
+    assert "today" in one.page.read_text(encoding="utf-8")
+    study = mtdlab.load_study("tiny", storage)
+    monkeypatch.setattr(
+        "mtdlab.analysis.report.write_multi_study",
+        lambda studies, out, *, name, generated, **_: (studies, out / name, generated),
+    )
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    several: typing.Any = mtdlab.report([study, "tiny"], storage=storage, out=tmp_path)
+    assert [frames.name for frames in several[0]] == ["tiny", "tiny"]
+    assert several[1:] == (tmp_path / "tiny+tiny", "1970-01-01 00:00 UTC")
+    for given in ("tiny", ["tiny"]):
+        with pytest.raises(MtdlabError, match="not a name that a folder can have"):
+            mtdlab.report(given, storage=storage, out=tmp_path, name="a/b")
+
+
+def test_an_evaluation_returns_its_scores(tiny_encoder: Path) -> None:
+    found = mtdlab.evaluate(str(tiny_encoder), tasks="builtin", pooling="mean")
+    (score,) = found.scores
+    assert (score.task, score.n, found.representation.pooling) == ("builtin", 1500, "mean")
+    assert score.score is not None
+    assert -100 < score.score < 100
