@@ -43,18 +43,16 @@ class ClaimQuestion:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """The completed runs with the claim's columns, and its measure as their score."""
-        study, claim = self.results.study, self.claim
-        runs = self.results.once(_tabulate)
-        runs = runs[~levels_of(runs).isin(self.beyond)]
-        if claim.measure == SCORE:
+        runs = self.results.once(_leave_out)[0]
+        if self.claim.measure == SCORE:
             return runs
-        measured = runs["number"].map(measure_runs(study, claim.measure))
+        measured = runs["number"].map(measure_runs(self.results.study, self.claim.measure))
         return runs.assign(score=measured).dropna(subset=["score"])
 
-    @cached_property
+    @property
     def beyond(self) -> tuple[float, ...]:
         """The levels of MTD beyond the run, whose runs are left out."""
-        return leave_out(self.results.once(_tabulate), self.results.study.beyond_run)[1]
+        return self.results.once(_leave_out)[1]
 
     @cached_property
     def sides(self) -> tuple[pd.DataFrame, ...]:
@@ -212,6 +210,13 @@ class ClaimQuestion:
         if not (judged := self.judged).seeds:
             return None
         return Difference(judged.size, LEVEL, name_difference(self.claim, judged.place))
+
+
+def _leave_out(results: StudyResults) -> tuple[pd.DataFrame, tuple[float, ...]]:
+    """The runs of `_tabulate` without those of levels of MTD beyond the run; those levels."""
+    runs = results.once(_tabulate)
+    beyond = leave_out(runs, results.study.beyond_run)[1]
+    return runs[~levels_of(runs).isin(beyond)], beyond
 
 
 def _tabulate(results: StudyResults) -> pd.DataFrame:
