@@ -73,10 +73,14 @@ def draw_rows(
     label: str,
     name: str,
     drawn: str = "mean over seeds",
+    interval: str = style.BAND,
 ) -> None:
-    """The mean and interval of each row of text; `table` has mean, low, high of what is `drawn`."""
+    """The mean and interval of each row of text; `table` has mean, low, high of what is `drawn`.
+
+    `interval` names what the bars are in the legend.
+    """
     rows = np.arange(len(table))
-    ax.hlines(rows, table["low"], table["high"], color=style.ACCENT, linewidth=2, label=style.BAND)
+    ax.hlines(rows, table["low"], table["high"], color=style.ACCENT, linewidth=2, label=interval)
     ax.plot(table["mean"], rows, "o", color=style.ACCENT, label=drawn)
     add_spots(ax, table["mean"], rows, table)
     _name_rows(ax, names, label, name)

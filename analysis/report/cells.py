@@ -33,6 +33,8 @@ def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
     top, bottom = curve.iloc[int(curve["mean"].argmax())], curve.iloc[int(curve["mean"].argmin())]
     if len(curve) == 1:
         return f"{what} {top['mean']:.{decimals}f} at the only MTD, {format_mtd(top['mtd'])}."
+    if f"{top['mean']:.{decimals}f}" == f"{bottom['mean']:.{decimals}f}":
+        return f"{what} {top['mean']:.{decimals}f} at every MTD."
     return (
         f"{what} highest at MTD {format_mtd(top['mtd'])} ({top['mean']:.{decimals}f}) and "
         f"lowest at MTD {format_mtd(bottom['mtd'])} ({bottom['mean']:.{decimals}f})."

@@ -21,10 +21,16 @@ from mtdlab.analysis.questions.next_steps import (
     extend_range,
     step,
 )
-from mtdlab.analysis.questions.wording import clean, describe_interval, describe_items
+from mtdlab.analysis.questions.wording import (
+    clean,
+    describe_interval,
+    describe_items,
+    join_sentences,
+)
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Headline, Recommendation, Status
 from mtdlab.analysis.report.study_facts import (
+    define_asked,
     define_points,
     describe_model,
     describe_rerun,
@@ -55,7 +61,9 @@ def build_headline(context: StudyContext, baseline: str = "") -> Headline:
         is_open=not answer.is_decided,
         status=status,
         effect=answer.effect,
-        points="" if answer.number is None else define_points(context),
+        points=""
+        if answer.number is None
+        else join_sentences(define_points(context), define_asked(context)),
         recommendation=recommend(context, status),
         next_step=find_nextstep(context, status),
         scope=describe_scope(context),

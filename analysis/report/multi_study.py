@@ -75,7 +75,7 @@ def lead_with_answers(contexts: Sequence[StudyContext]) -> Headline:
         )
     return Headline(
         question=asked,
-        answer=_count_decided(scored),
+        answer=_summarise(scored),
         certainty=certainty,
         is_open=not any(context.answer.is_decided for context in scored),
         status=_status(studies),
@@ -87,10 +87,17 @@ def lead_with_answers(contexts: Sequence[StudyContext]) -> Headline:
     )
 
 
-def _count_decided(contexts: Sequence[StudyContext]) -> str:
-    """In how many of the studies with a score the answer is decided, in a few words."""
+def _summarise(contexts: Sequence[StudyContext]) -> str:
+    """What the studies with a score decide, in a few words: the verdicts where all are on MTD."""
     if not contexts:
         return "No study has a score yet"
+    if all(context.question.is_over_mtd for context in contexts):
+        by_label: dict[str, list[str]] = {}
+        for context in contexts:
+            by_label.setdefault(context.answer.judged.label, []).append(_name(context.study.name))
+        if len(contexts) <= _MOST_NAMED:
+            parts = (f"{label} in {join_words(names)}" for label, names in by_label.items())
+            return "Score against MTD: " + "; ".join(parts)
     decided = sum(context.answer.is_decided for context in contexts)
     return f"Decided in {decided or 'none'} of {format_count(len(contexts), 'study')}"
 

@@ -14,8 +14,9 @@ from mtdlab.analysis.data.environment import BUILT_IN
 from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, StudyFrames
 from mtdlab.analysis.data.metric import as_read, is_negated
 from mtdlab.analysis.data.runs import completed_runs, free_settings, is_missing, varied_settings
-from mtdlab.analysis.data.settings import format_value, write_setting
+from mtdlab.analysis.data.settings import format_value, name_setting, write_setting
 from mtdlab.analysis.inference.pairing import select_configuration
+from mtdlab.analysis.questions.differences import DifferencesQuestion
 from mtdlab.analysis.questions.next_steps import MOST_COMMAND, command_on
 from mtdlab.analysis.questions.wording import clean, join_sentences
 from mtdlab.analysis.report.cells import format_count, list_values
@@ -178,6 +179,20 @@ def define_points(context: StudyContext) -> str:
         points = "Points" if write.unit else "Scores"
         return f"{points} are those of {name}{of}; {write.say('higher')} is better."
     return f"Points of {name}: {label}; higher is better."
+
+
+def define_asked(context: StudyContext) -> str:
+    """What the settings that the question names are, a sentence each; empty without any."""
+    if not isinstance(context.question, DifferencesQuestion):
+        return ""
+    asked, known = context.question.asked, context.study.settings
+    texts = {
+        name: known[name].description for name in (*asked.names, *asked.within) if name in known
+    }
+    return " ".join(
+        f"{name_setting(name).capitalize()}: {clean(text.replace('`', ''), most=_MOST_LETTERS)}."
+        for name, text in texts.items()
+    )
 
 
 _PLAIN_LABELS = (" (points)", " (higher is better)", " (lower is better)")

@@ -211,10 +211,13 @@ def _warn_of_short_training(trials: pd.DataFrame) -> str:
 
 
 def _warn_of_collapses(collapsed: pd.DataFrame) -> str:
+    def count(trials: int, assessed: int) -> str:
+        every = format_count(trials, "trial")
+        return every if assessed == trials else f"{assessed} that were assessed, of {every},"
+
     shown = collapsed[collapsed["collapsed"] > 0]
     where = ", ".join(
-        f"{'' if assessed == trials else 'at least '}{amount} of {trials} trials at MTD "
-        f"{format_mtd(mtd)}"
+        f"{amount} of {count(trials, assessed)} at MTD {format_mtd(mtd)}"
         for mtd, trials, assessed, amount, _ in shown.head(_MOST_NAMED).itertuples(name=None)
     )
     text = (

@@ -44,10 +44,10 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str) -> Dr
     stated.
     """
     drawn, rows, label = _choose(context, table)
-    score, best = context.score_label, np.nan
+    score, best, interval = context.score_label, np.nan, f"{PERCENT} CI"
     caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(table)}."
     if not context.best.basis.explores and table["difference_low"].notna().any():
-        best = float(context.best.ranked["mean"].iloc[0])
+        best, interval = float(context.best.ranked["mean"].iloc[0]), "CI of the difference"
         ends = {"low": best + drawn["difference_low"], "high": best + drawn["difference_high"]}
         drawn = drawn.assign(mean=(best + drawn["difference"]).fillna(drawn["mean"]), **ends)
         caption = (
@@ -67,7 +67,7 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str) -> Dr
     def panel(ax: Axes) -> None:
         if np.isfinite(best):
             ax.axvline(best, color=figures.RUN, linewidth=1)
-        figures.draw_rows(drawn, ax, names=rows, label=label, name=score)
+        figures.draw_rows(drawn, ax, names=rows, label=label, name=score, interval=interval)
         figures.draw_references(lines, ax, across=True)
         figures.add_legend(ax)
 

@@ -142,7 +142,7 @@ def _build_collapse(context: StudyContext) -> Contents | None:
     caption, labels = f"Detected collapses. {_CRITERIA}", context.labels
     return Contents(
         csv={"collapse": curves, "collapse_detected": detected},
-        figures={"collapse": _draw_collapse(curves, context.score_label, text)},
+        figures={"collapse": _draw_collapse(curves, context.selection_label, text)},
         text=[text],
         tables=[make_table(shown, caption=caption, csv="collapse_detected", labels=labels)],
         folded=not detected["collapsed"].any(),

@@ -98,7 +98,8 @@ def test_one_question_is_asked_once_and_answered_by_study() -> None:
     ]
     first = lead_with_answers([StudyContext(study) for study in studies])
     assert first.question == f"{StudyContext(studies[0]).question.sentence} (flat and rising)"
-    assert first.answer == "Decided in 1 of 2 studies"
+    labels = [StudyContext(study).answer.judged.label for study in studies]
+    assert first.answer == f"Score against MTD: {labels[0]} in flat; {labels[1]} in rising"
     assert not first.is_open
     assert [line[:2] for line in first.answers] == ["? ", "✓ "]
     assert "points (95 % CI" in first.answers[1]

@@ -131,7 +131,9 @@ def test_collapsed_trials_are_counted_at_their_level() -> None:
     trials.loc[failed, "score"] = np.nan
     study = build_study(trials)
     said = " ".join(list_warnings(StudyContext(study)))
-    assert "collapsed at 1 level of MTD. By level: at least 1 of 3 trials at MTD 14.7." in said
+    assert (
+        "at 1 level of MTD. By level: 1 of 1 that were assessed, of 3 trials, at MTD 14.7." in said
+    )
     assert StudyContext(study).collapsed["share"].isna().all(), "no curve was read"
     curves = trials[["number", "score"]].assign(step=10, uniformity=-2.0, mean_cosine=0.1)
     read = StudyContext(dataclasses.replace(study, curves=curves))
@@ -151,7 +153,7 @@ def test_trials_without_a_curve_do_not_count_as_not_collapsed() -> None:
     curves = trials[["number", "score"]].assign(step=10, uniformity=-2.0, mean_cosine=cosine)
     study = dataclasses.replace(build_study(trials), curves=curves[trials["seed"] < 2])
     assert StudyContext(study).collapsed.iloc[-1].tolist() == [4, 2, 1, 50]
-    assert "at least 1 of 4 trials" in " ".join(list_warnings(StudyContext(study)))
+    assert "1 of 2 that were assessed, of 4 trials," in " ".join(list_warnings(StudyContext(study)))
 
 
 def failures(trials: pd.DataFrame, numbers: list[int]) -> pd.DataFrame:
