@@ -190,8 +190,9 @@ def define_asked(context: StudyContext) -> str:
         name: known[name].description for name in (*asked.names, *asked.within) if name in known
     }
     return " ".join(
-        f"{name_setting(name).capitalize()}: {clean(text.replace('`', ''), most=_MOST_LETTERS)}."
-        for name, text in texts.items()
+        f"{(name := name_setting(key))[:1].upper()}{name[1:]}: "
+        f"{clean(text.replace('`', ''), most=_MOST_LETTERS)}."
+        for key, text in texts.items()
     )
 
 

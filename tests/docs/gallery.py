@@ -35,6 +35,7 @@ PAGES = (
     "methods-published-code",
     "methods-minilm",
     "best-history",
+    "rate-tolerance-minilm-3",
 )
 SEVERAL = {
     "best-history": (
