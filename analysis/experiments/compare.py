@@ -1,9 +1,4 @@
-"""Comparison of a study with a published experiment: a table of means, and paired differences.
-
-Differences between rows use seeds as blocks. Their intervals are simultaneous over all pairs of
-rows, because the pairs reported are chosen on the same scores, and cover the sampling of evaluation
-items where every compared run has them.
-"""
+"""Comparison of a study with a published experiment: its scores beside the published ones."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import MEAN, Settings
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.meaning import add_meaning
@@ -20,10 +14,8 @@ from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from mtdlab.analysis.inference.intervals import Estimate, summarise
-from mtdlab.analysis.inference.pairing import cell_covariance, complete_block, summarise_scores
-from mtdlab.analysis.inference.shapes import compare_columns
-from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.inference.intervals import summarise
+from mtdlab.analysis.inference.pairing import complete_block, summarise_scores
 from mtdlab.analysis.statistics.training import can_collapse
 
 
@@ -132,10 +124,6 @@ class Comparison:
         differs: conditions of the published runs that these runs do not meet, with the values here.
         paired: mean score of each seed (index) at each row of the table (columns), as a complete
             block; empty unless balanced.
-        items: evaluation items whose sampling the differences cover; 0: they hold for these items.
-        spread: the best of these rows less the worst, in points.
-        paper_gap: the best row less the row that is best in the paper, of those with a published
-            value. Both are None without two seeds.
     """
 
     experiment: Experiment
@@ -147,25 +135,6 @@ class Comparison:
     balanced: bool
     differs: Mapping[str, tuple[float | str, ...]]
     paired: pd.DataFrame
-    items: int
-    spread: Estimate | None
-    paper_gap: Estimate | None
-
-
-def find_top(values: pd.Series) -> int:
-    """The index of the highest value."""
-    return int(values.index.to_numpy()[values.to_numpy().argmax()])
-
-
-def _subtract(
-    scores: pd.DataFrame, items: Floats | None, above: int, below: int
-) -> Estimate | None:
-    """Row `above` of a table less row `below`, paired, in points."""
-    if above == below or len(scores) < 2:
-        return None
-    high, low = scores.columns.get_indexer(pd.Index([above, below])).tolist()
-    differences = compare_columns(scores.to_numpy(dtype=np.float64), low, 1 - LEVEL, items)
-    return Estimate(*differences[high].tolist())
 
 
 def compare(
@@ -195,14 +164,6 @@ def compare(
     placed = runs.merge(table[by].reset_index(names="row"), on=by)
     scores = placed.pivot_table(index="seed", columns="row", values="score")
     paired = complete_block(scores) if balanced else scores.iloc[:0, :0]
-    covariance, counted = cell_covariance(placed, paired, "row", items)
-    means, published = paired.mean(), table["published"][paired.columns].dropna()
-    spread = paper_gap = None
-    if len(means) > 1:
-        spread = _subtract(paired, covariance, find_top(means), find_top(-means))
-    if len(published) > 1:
-        here = find_top(means[published.index])
-        paper_gap = _subtract(paired, covariance, here, find_top(published))
     if experiment.measured and curves is not None and len(curves):
         name = experiment.measured
         measured = runs["number"].map(curves.groupby("number")[name].mean())
@@ -219,9 +180,6 @@ def compare(
         balanced=balanced,
         differs=differs,
         paired=paired,
-        items=counted,
-        spread=spread,
-        paper_gap=paper_gap,
     )
 
 

@@ -15,13 +15,11 @@ from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from mtdlab.analysis.experiments.compare import (
     Comparison,
     compute_experiment_tasks,
-    find_top,
 )
 from mtdlab.analysis.inference.pairing import compute_deviations
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval, describe_items
+from mtdlab.analysis.questions.wording import PERCENT, clean
 from mtdlab.analysis.report.cells import (
-    LEVEL,
     describe_covered,
     format_count,
     list_values,
@@ -48,15 +46,13 @@ def _axis(comparison: Comparison) -> str:
     return " / ".join(_names_of(comparison))
 
 
-def _equal(means: pd.Series) -> bool:
-    """Whether means are equal to the decimals that are printed."""
-    return len({f"{mean:.2f}" for mean in means}) == 1
-
-
 def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
     """The paragraphs above an experiment's table; empty ones are left out."""
     experiment, table = comparison.experiment, comparison.table
-    texts = [describe_spread(comparison) if comparison.balanced else "", describe_paper(comparison)]
+    texts = [
+        describe_spread(comparison) if comparison.balanced else "",
+        describe_conditions(comparison),
+    ]
     known = int(table["published"].notna().sum())
     if experiment.match and "method" not in comparison.differs and known < len(table):
         texts.append(f"{known} of the {len(table)} values are published.")
@@ -71,71 +67,31 @@ def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
 
 
 def describe_spread(comparison: Comparison) -> str:
-    """The best and the lowest row, and whether they differ significantly over seeds."""
-    names, means = name_rows(comparison, comparison.table), comparison.paired.mean()
+    """The highest and the lowest row, over the same seeds."""
+    names, paired = name_rows(comparison, comparison.table), comparison.paired
+    means = paired.mean()
     of = f"values of {_axis(comparison)}"
     if len(means) < 2:
         return f"No two {of} can be compared yet: that takes two run with the same seeds."
     left = len(names) - len(means)
     if left:
         of += f" ({left:,} excluded for lack of seeds)"
-    if _equal(means):
+    if len({f"{mean:.2f}" for mean in means}) == 1:
         return f"All {of} score the same ({means.iloc[0]:.2f})."
-    best, worst = find_top(means), find_top(-means)
-    text = (
-        f"Among the {of}, {names[best]} has the highest mean ({means[best]:.2f}) and "
-        f"{names[worst]} the lowest ({means[worst]:.2f})"
+    rows = pd.Series(names).loc[paired.columns]
+    highest, lowest = rows.iloc[int(means.argmax())], rows.iloc[int(means.argmin())]
+    return (
+        f"Among the {of}, {highest} has the highest mean ({means.max():.2f}) and {lowest} the "
+        f"lowest ({means.min():.2f})."
     )
-    gap = comparison.spread
-    if gap is None:
-        return f"{text}; not tested, which takes two seeds at both."
-    size = f"{gap.mean:.2f} points ({describe_interval(gap, LEVEL)}, adjusted for all pairs)"
-    significant = "statistically significant" if gap.low > 0 else "not significant"
-    covered = describe_items(comparison.items)
-    return f"{text}; {significant}: paired difference {size}. Intervals cover seeds{covered}."
 
 
-def describe_paper(comparison: Comparison) -> str:
-    """Whether the best value and the direction agree with the paper, and how the runs differ.
-
-    The text is empty where the paper has no values.
-    """
-    names, paired = name_rows(comparison, comparison.table), comparison.paired
-    published = comparison.table["published"]
-    known = published[paired.columns].dropna()
-    means = paired.mean()[known.index]
-    if len(known) < 2 or _equal(means):
-        return ""
-    top, there, gap = find_top(means), find_top(known), comparison.paper_gap
-    setting, untested = _axis(comparison), _describe_untested(comparison)
-    shared = f"The paper and this study have {len(known)} values of {setting} in common"
-    if top == there:
-        text = f"{shared}: {names[there]} has the highest mean in both."
-    else:
-        doubt = f" ({describe_interval(gap, LEVEL)})" if gap is not None else ""
-        difference = f"the difference between the two is not significant here{doubt}."
-        if gap is not None and gap.low > 0:
-            difference = f"here {names[top]} is higher by {gap.mean:.2f} points{doubt}."
-        text = (
-            f"{shared}: {names[there]} is the best of them in the paper, {names[top]} in this "
-            f"study; {difference}"
-        )
+def describe_conditions(comparison: Comparison) -> str:
+    """A sentence on how these runs differ from published ones, where there are any."""
     differs = [_listed(name, values) for name, values in comparison.differs.items()]
-    elsewhere = ""
-    if differs:
-        fixed = comparison.experiment.fixed
-        elsewhere = f"The paper's trials had {fixed}, these have {', '.join(differs)}."
-    return " ".join(filter(None, (untested, text, elsewhere)))
-
-
-def _describe_untested(comparison: Comparison) -> str:
-    """A sentence that the value that is best in the paper was not tested; empty where it was."""
-    published = comparison.experiment.published()
-    best = published.iloc[int(published["published"].argmax())]
-    if (comparison.table["published"] >= best["published"]).any():
+    if not differs or comparison.table["published"].isna().all():
         return ""
-    named = clean(comparison.experiment.label(*best[list(comparison.experiment.by)]))
-    return f"The paper's best value of {_axis(comparison)}, {named}, was not tested here."
+    return f"The paper's trials had {comparison.experiment.fixed}, these have {', '.join(differs)}."
 
 
 def _describe_others(comparison: Comparison) -> str:

@@ -5,10 +5,7 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import MOST_MARKED
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
-from mtdlab.analysis.measures.spherical_cap import (
-    DIMENSIONS,
-    compute_spherical_cap,
-)
+from mtdlab.analysis.measures.spherical_cap import DIMENSIONS, compute_spherical_cap
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.cells import BAND, describe_curve, make_table
@@ -229,24 +226,17 @@ SPECTRA = Topic(
 )
 
 
-MIXING = "mixing_weight"
-_DECIMALS = 3
-_MODEL = (
-    "A model of the study's methods, not a result of its trials: sentence vectors drawn uniformly "
-    "from a spherical cap of angle ω, which is wide before training and narrow for a group of "
-    "similar sentences. In many dimensions the cosines of random pairs hardly vary, so a random "
-    "negative is almost never a hard one."
-)
+_MIXING = "mixing_weight"
 
 
 def _build_cap(context: StudyContext) -> Contents | None:
-    """`compute_spherical_cap` with the encoder's dimension too; None without mixed negatives."""
+    """Cosines by angle in the encoder's dimension, else in 768; None without mixed negatives."""
     runs = completed_runs(context.trials)
-    if MIXING not in runs or not runs[MIXING].notna().any():
+    if _MIXING not in runs or not runs[_MIXING].notna().any():
         return None
-    width = context.width or 0
-    table = compute_spherical_cap(sorted({*DIMENSIONS, max(width, min(DIMENSIONS))}))
-    widest = table[table["dimension"] == table["dimension"].max()]
+    dimension = max(context.width or max(DIMENSIONS), min(DIMENSIONS))
+    table = compute_spherical_cap(sorted({*DIMENSIONS, dimension}))
+    shown = table.loc[table["dimension"] == dimension, ["angle", "mean", "std", "mixed"]].round(3)
     drawing = Drawing(
         "Cosine of random pairs on a spherical cap",
         [("", lambda ax: figures.draw_spherical_cap(table, ax))],
@@ -255,24 +245,20 @@ def _build_cap(context: StudyContext) -> Contents | None:
             "Lines and bands: mean and standard deviation in closed form; crosses with bars: the "
             "same of simulated pairs; dashed: a mixed negative."
         ),
-        alt=f"In {widest['dimension'].iloc[0]} dimensions the standard deviation is at most "
-        f"{widest['std'].max():.3f}; a mixed negative lies above the mean.",
+        alt=f"In {dimension:,} dimensions the standard deviation is at most "
+        f"{shown['std'].max():.3f}; a mixed negative lies above the mean.",
     )
-    caption = (
-        "Cosine of random pairs by angle (degrees) and dimension, in closed form and of "
-        f"{int(table['pairs'].iloc[0]):,} simulated pairs each; and of a mixed negative."
+    caption = f"Mean cosine of random pairs by angle in degrees, in {dimension:,} dimensions."
+    labels = {"std": "standard deviation", "mixed": "mixed negative"}
+    text = (
+        "A model, not a result of these trials: vectors drawn uniformly from a spherical cap of "
+        "angle ω, which is narrow for similar sentences. In many dimensions their cosines hardly "
+        "vary, so a random negative is almost never a hard one."
     )
-    labels = {
-        "std": "standard deviation",
-        "simulated_mean": "simulated mean",
-        "simulated_std": "simulated standard deviation",
-        "mixed": "mixed negative",
-    }
-    shown = table.drop(columns="pairs").round(_DECIMALS)
     return Contents(
         csv={"spherical_cap": table},
         figures={"spherical_cap": drawing},
-        text=[_MODEL],
+        text=[text],
         tables=[make_table(shown, caption=caption, csv="spherical_cap", labels=labels)],
         # what a page compares stands before a model of it
         folded=context.compares_methods,

@@ -36,7 +36,7 @@ from mtdlab.analysis.report.topics.base import (
     Table,
     Topic,
 )
-from mtdlab.analysis.report.topics.experiment import describe_paper, is_curve
+from mtdlab.analysis.report.topics.experiment import describe_conditions, is_curve
 from mtdlab.analysis.report.topics.references import choose_lines
 from mtdlab.analysis.statistics.baseline import name_baseline
 from mtdlab.analysis.statistics.curves import compute_correlations, compute_tasks
@@ -296,7 +296,7 @@ def _build_published(context: StudyContext) -> Contents | None:
         alt=describe_curve(published, "The published mean is"),
     )
     comparisons = context.comparisons.values()
-    text = [describe_paper(found) for found in comparisons if is_curve(found, context)]
+    text = [describe_conditions(found) for found in comparisons if is_curve(found, context)]
     return Contents(figures={"mtd_published": drawing}, text=text, folded=True)
 
 

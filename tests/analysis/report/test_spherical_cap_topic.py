@@ -20,6 +20,8 @@ def test_a_study_with_mixed_negatives_has_the_section_and_no_other(tmp_path: Pat
         report = write_report(build_study(runs), tmp_path, **made, topics=topics)
         page = report.page.read_text(encoding="utf-8")
         assert ("Random and mixed negatives" in page) == has_section
+        # the page has a row per angle, the file one per angle and dimension
+        assert ("by angle in degrees, in 24 dimensions" in page) == has_section
         figures = [tmp_path / "figures" / f"spherical_cap.{kind}" for kind in ("png", "svg")]
         assert report.figures == tuple(figures if has_section else [])
         if has_section:
