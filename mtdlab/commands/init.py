@@ -1,17 +1,14 @@
 """The command init, which writes a study file."""
 
-import itertools
-import math
 import re
 import shlex
-import signal
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 import yaml
@@ -22,18 +19,17 @@ from mtdlab.api.plan import NoEstimate, find_costs
 from mtdlab.api.report import check_name
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
+from mtdlab.cost.size import MOST_SEEDS, Size, choose_size, list_sizes
 from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.methods import registry
 from mtdlab.terminal import Phases, following_phases, print_text, printable
+from mtdlab.trial.signals import OutOfTime, time_limit
 
-if TYPE_CHECKING:
-    from mtdlab.cost.estimate import CostEstimate
-
-MOST_SEEDS = 1_000
+LARGEST = 1_000
+"""The most seeds that a new study may be given."""
 MOST_SECONDS = 30
 """What timing steps may take; a study of which they take longer is the smallest."""
-_FEWEST = 3
 VALUES: Mapping[str, list[Any]] = {
     "ema_decay": [0.5, 0.75, 0.85, 0.9, 0.95, 0.97],
     "queue_size": [64, 256, 512, 1024],
@@ -87,85 +83,35 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
     return varied
 
 
-@dataclass(frozen=True)
-class Size:
-    """The values, by setting, and the number of seeds of a study; `part` divides its steps."""
-
-    vary: Mapping[str, list[Any]]
-    seeds: int
-    part: int = 1
-
-    @property
-    def trials(self) -> int:
-        """How many there are where all settings go together."""
-        return self.seeds * math.prod(map(len, self.vary.values()))
-
-
-def list_sizes(vary: Mapping[str, list[Any]], seeds: int | None) -> list[Size]:
-    """The sizes of a study, the preferred first: whole runs, then many trials, then many seeds.
-
-    The first has everything. What was not asked for by value may be less: usual values and seeds,
-    of which 3 stay for a test, and the steps, of which half stay.
+def _propose(
+    name: str, inputs: Mapping[str, str], sizes: Sequence[Size], hours: float, file: Path
+) -> tuple[Size, float | None, str]:
+    """The size of a new study in `file` by the durations of a few steps, its seconds, and both in
+    words: the first size where steps cannot be timed, the last where that takes too long.
     """
-    values = [
-        [_thin(listed, count) for count in range(_FEWEST, len(listed) + 1)]
-        if listed is VALUES.get(name)
-        else [listed]
-        for name, listed in vary.items()
-    ]
-    sizes = (
-        Size(dict(zip(vary, chosen, strict=True)), count, part)
-        for part in ([1] if "steps" in vary else [1, 2])
-        for chosen in itertools.product(*values)
-        for count in ([seeds] if seeds else range(_FEWEST, _DEFAULT_SEEDS + 1))
-    )
-    return sorted(sizes, key=lambda size: (size.part, -size.trials, -size.seeds))
+    from mtdlab.config.reader import parse_study
 
-
-def _thin(values: list[Any], count: int) -> list[Any]:
-    """So many of the values: of numbers evenly, with both ends; of names the first."""
-    if isinstance(values[0], str):
-        return values[:count]
-    return [values[round(at * (len(values) - 1) / (count - 1))] for at in range(count)]
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A size, its duration in seconds (None: not known), and a sentence on what was left out."""
-
-    size: Size
-    seconds: float | None
-    sentence: str
-
-
-def choose_size(
-    sizes: Sequence[Size], costs: "CostEstimate | NoEstimate | None", hours: float
-) -> Proposal:
-    """The first size that takes at most so many hours, else the smallest; the first if not timed.
-
-    `costs`: of the first size; None where timing took too long, which makes it the smallest.
-    """
-    whole, size, seconds, most = sizes[0], sizes[-1], None, 3600 * hours
-    if isinstance(costs, NoEstimate):
-        # a path in it may have a line end
-        size, reason = whole, " ".join(costs.reason.split())
-        sentence = f"How long it takes is not known: {reason}."
-    elif costs is None:
+    text = write_study(name, inputs, sizes[0])
+    spec = parse_study("the new study", text, folder=file.absolute().parent)
+    size, seconds, costs = sizes[-1], None, None
+    with suppress(OutOfTime), time_limit(MOST_SECONDS):
+        costs = find_costs(spec, None, 1, ())
+    if costs is None:
         sentence = f"Timing steps took more than {MOST_SECONDS} s here, so the study is small."
+    elif isinstance(costs, NoEstimate):
+        # a path in it may have a line end
+        size, reason = sizes[0], " ".join(costs.reason.split())
+        sentence = f"How long it takes is not known: {reason}."
     else:
-        mean = (costs.seconds[1] - costs.start) * costs.workers / costs.trials
-        evaluation = min(costs.evaluation, mean)
-        durations = []
-        for each in sizes:
-            rounds = math.ceil(costs.trials * each.trials / whole.trials / costs.workers)
-            trial = evaluation + (mean - evaluation) / each.part
-            durations.append(costs.start + rounds * trial)
-        fitting = (pair for pair in zip(sizes, durations, strict=True) if pair[1] <= most)
-        size, seconds = next(fitting, (size, durations[-1]))
+        size, seconds = choose_size(sizes, costs, hours)
+        advice = "; take fewer values or pairs, or a smaller encoder" * (seconds > 3600 * hours)
         workers = format_count(costs.workers, "trial")
-        sentence = f"About {format_seconds(seconds)} on this machine, {workers} at a time"
-        advice = "; take fewer values or pairs, or a smaller encoder" * (seconds > most)
-        sentence += f"{advice}."
+        sentence = f"About {format_seconds(seconds)} on this machine, {workers} at a time{advice}."
+    left = f"Left out for {format_seconds(3600 * hours)} (--hours): {_left_out(sizes[0], size)}."
+    return size, seconds, f"{sentence} {left}"
+
+
+def _left_out(whole: Size, size: Size) -> str:
     left = [
         f"{name} {', '.join(map(_scalar, missing))}"
         for name, values in whole.vary.items()
@@ -173,39 +119,7 @@ def choose_size(
     ]
     left += [f"{whole.seeds - size.seeds} of {whole.seeds} seeds"] * (size.seeds < whole.seeds)
     left += ["half of the steps"] * (size.part > 1)
-    listed = f"Left out for {format_seconds(most)} (--hours): {'; '.join(left) or 'nothing'}."
-    return Proposal(size, seconds, f"{sentence} {listed}")
-
-
-class _OutOfTimeError(KeyboardInterrupt):
-    """Timing steps takes too long; what handles errors of any kind lets it pass."""
-
-
-def _out_of_time(*_: object) -> None:
-    raise _OutOfTimeError
-
-
-def _propose(
-    name: str, inputs: Mapping[str, str], sizes: Sequence[Size], hours: float, file: Path
-) -> Proposal:
-    """The size of a new study in `file` for this machine, by the durations of a few steps."""
-    from mtdlab.config.reader import parse_study
-
-    text = write_study(name, inputs, sizes[0])
-    spec = parse_study("the new study", text, folder=file.absolute().parent)
-    # Windows, where nothing is timed, has no alarm
-    if has_alarm := hasattr(signal, "alarm"):
-        signal.signal(signal.SIGALRM, _out_of_time)
-        signal.alarm(MOST_SECONDS)
-    costs = None
-    try:
-        costs = find_costs(spec, None, 1, ())
-    except _OutOfTimeError:
-        pass
-    finally:
-        if has_alarm:
-            signal.alarm(0)
-    return choose_size(sizes, costs, hours)
+    return "; ".join(left) or "nothing"
 
 
 def write_study(name: str, inputs: Mapping[str, str], size: Size, sentence: str = "") -> str:
@@ -262,8 +176,7 @@ Value = TypeVar("Value")
 
 _DEFAULT_NAME = "my-study"
 _DEFAULT_VARIED = "ema_decay"
-_DEFAULT_SEEDS = 5
-_SEEDS_THAT_FIT = f"up to {_DEFAULT_SEEDS} that fit the time"
+_SEEDS_THAT_FIT = f"up to {MOST_SEEDS} that fit the time"
 _QUESTIONS = {
     "encoder": "Encoder (builtin, a folder, a Hugging Face name)",
     "corpus": "Training text (builtin, a file with a sentence a line)",
@@ -301,9 +214,7 @@ def init(
             help=f"Setting to vary (repeatable); values may be left out for {', '.join(VALUES)}.",
         ),
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, max=MOST_SEEDS, help="Number of seeds.")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, max=LARGEST, help="Number of seeds.")] = None,
     hours: Annotated[
         float, typer.Option(min=0.01, help="What the study may take on this machine.")
     ] = 1.0,
@@ -328,26 +239,28 @@ def init(
     asks = not (copied or given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
     chosen = _DEFAULT_NAME if name is None else name
     check_name(chosen, what="study")
-    found: Proposal | None = None
     context.with_resource(following_phases(Phases(format_seconds)))
     path = out or Path(f"{chosen}.yaml")
     if out or name or not asks:
         _check_free(path)
+    if copied and given:
+        raise MtdlabError(
+            f"{name} is a packaged study, copied as it is; give the new study another name, "
+            "or leave out the options and edit the copy"
+        )
     if copied:
-        if given:
-            raise MtdlabError(
-                f"{name} is a packaged study, copied as it is; give the new study another name, "
-                "or leave out the options and edit the copy"
-            )
-        text = copied.read_text(encoding="utf-8")
-    elif asks:
-        path, text, found = _ask(name, out, hours)
+        _write(path, copied.read_text(encoding="utf-8"), as_json)
+        return
+    if asks:
+        chosen, written, varied, seeds = _ask(name, out)
+        path = out or Path(f"{chosen}.yaml")
     else:
         written = {key: _absolute(source or BUILT_IN, path) for key, source in inputs.items()}
         varied = parse_varied(vary or [_DEFAULT_VARIED])
-        found = _propose(chosen, written, list_sizes(varied, seeds), hours, path)
-        text = write_study(chosen, written, found.size, found.sentence)
-    _write(path, text, found, as_json)
+    sizes = list_sizes(varied, VALUES, seeds)
+    size, seconds, sentence = _propose(chosen, written, sizes, hours, path)
+    text = write_study(chosen, written, size, sentence)
+    _write(path, text, as_json, {"seconds": seconds, "size": sentence})
 
 
 def _check_free(path: Path) -> None:
@@ -363,7 +276,7 @@ def _absolute(value: str, file: Path) -> str:
     return str(Path(value).resolve()) if elsewhere and Path(value).exists() else value
 
 
-def _write(path: Path, text: str, found: Proposal | None, as_json: bool) -> None:
+def _write(path: Path, text: str, as_json: bool, found: Mapping[str, Any] | None = None) -> None:
     """Check the study, write its file, and print what it holds, what it lacks and what is next."""
     from mtdlab.config.reader import parse_study
 
@@ -375,14 +288,14 @@ def _write(path: Path, text: str, found: Proposal | None, as_json: bool) -> None
     trials, warnings = len(spec.planned_trials()), spec.warnings()
     if as_json:
         fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}
-        print_json(fields | ({"seconds": found.seconds, "size": found.sentence} if found else {}))
+        print_json({**fields, **(found or {})})
         return
     most = "at most " if spec.until else ""
     varied = f"{', '.join(spec.search) or 'nothing'} varied"
     seeds = format_count(len(spec.seeds), "seed")
     print_text(f"wrote {path}: study {spec.name}, {most}{trials} trials ({varied}, {seeds})")
     if found:
-        print_text(wrap_text(found.sentence))
+        print_text(wrap_text(found["size"]))
     for warning in warnings:
         print_text(wrap_text(f"warning {warning}"))
     file = shlex.quote(str(path))
@@ -391,11 +304,10 @@ def _write(path: Path, text: str, found: Proposal | None, as_json: bool) -> None
         print_text(f"  mtdlab {command}")
 
 
-def _ask(name: str | None, out: Path | None, hours: float) -> tuple[Path, str, Proposal]:
-    """The file, text and size of a study from answers, each checked before the next question.
-
-    KeyboardInterrupt writes nothing.
-    """
+def _ask(
+    name: str | None, out: Path | None
+) -> tuple[str, dict[str, str], dict[str, list[Any]], int | None]:
+    """A study's name, inputs, varied values and seeds, each checked before the next question."""
     from mtdlab.config.reader import parse_study
 
     print_text("Enter keeps the value in brackets; mtdlab init --list lists complete studies.")
@@ -411,13 +323,11 @@ def _ask(name: str | None, out: Path | None, hours: float) -> tuple[Path, str, P
 
     def read_varied(listed: str) -> dict[str, list[Any]]:
         varied = parse_varied(listed.split())
-        parse_study("the new study", write_study(name, inputs, Size(varied, _DEFAULT_SEEDS)))
+        parse_study("the new study", write_study(name, inputs, Size(varied)))
         return varied
 
     varied = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, read_varied)
-    seeds = _prompt("Seeds per configuration", _SEEDS_THAT_FIT, _read_seeds)
-    found = _propose(name, inputs, list_sizes(varied, seeds), hours, path)
-    return path, write_study(name, inputs, found.size, found.sentence), found
+    return name, inputs, varied, _prompt("Seeds per configuration", _SEEDS_THAT_FIT, _read_seeds)
 
 
 def _prompt(question: str, default: str, read: Callable[[str], Value]) -> Value:
@@ -460,9 +370,9 @@ def _read_seeds(seeds: str) -> int | None:
     """How many; None for as many as fit the time."""
     if seeds == _SEEDS_THAT_FIT:
         return None
-    if not seeds.isdecimal() or not 1 <= int(seeds) <= MOST_SEEDS:
+    if not seeds.isdecimal() or not 1 <= int(seeds) <= LARGEST:
         raise MtdlabError(
-            f"{seeds!r}: write how many, 1 to {MOST_SEEDS:,}; a confidence interval needs 2"
+            f"{seeds!r}: write how many, 1 to {LARGEST:,}; a confidence interval needs 2"
         )
     return int(seeds)
 
@@ -472,8 +382,9 @@ def _list(as_json: bool) -> None:
     for name, path in packaged_studies().items():
         text = path.read_text(encoding="utf-8")
         values = yaml.safe_load(text)
-        described = str(values.get("description") or _first_comment(text))
-        # its first sentence
+        # else the comment at its beginning
+        described = values.get("description") or text.partition("\nstudy:")[0].replace("#", "")
+        # the first sentence
         question = re.split(r"(?<=[.?])\s", " ".join(described.split()))[0]
         profiles = list(values.get("profiles", {}))
         rows.append({"name": name, "question": question, "profiles": profiles})
@@ -485,9 +396,3 @@ def _list(as_json: bool) -> None:
         variants = f" Profiles: {', '.join(row['profiles'])}." if row["profiles"] else ""
         print_text(wrap_text(row["question"] + variants, f"{row['name']:{width}}"))
     print_text("\nmtdlab init NAME copies one; mtdlab sweep NAME runs it as it is.")
-
-
-def _first_comment(text: str) -> str:
-    """The comment that a file begins with, up to its first blank line."""
-    lines = itertools.takewhile(lambda line: re.match(r"#\s*\S", line), text.splitlines())
-    return " ".join(line.removeprefix("#").strip() for line in lines)

@@ -32,7 +32,6 @@ from mtdlab.trial.artifacts import Artifacts, ArtifactsError
 from mtdlab.trial.checkpoints import SharedCheckpoints
 from mtdlab.trial.model_folders import (
     STAGED,
-    folders_of_ended,
     kept_trial,
     refuse_other_model,
     remove_checkpoints_of,
@@ -158,7 +157,7 @@ def publish_left_models(study: OpenStudy) -> None:
                     share_model(model, store, artifacts)
             files = artifacts.files(f"{study.spec.name}/checkpoints/{study.identity}")
             names = frozenset(file.partition("/")[0] for file in files)
-        for claim, folder in folders_of_ended(study, names):
+        for claim, folder in study.ended(names):
             shared = None
             if artifacts is not None and folder.name in names:
                 shared = SharedCheckpoints(artifacts, folder)

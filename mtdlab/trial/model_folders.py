@@ -11,7 +11,6 @@ model of another.
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,7 @@ from mtdlab.data_paths import DATABASE, RUN
 from mtdlab.errors import MtdlabError, reason_of
 
 if TYPE_CHECKING:
-    from mtdlab.store import Claim, Store
-    from mtdlab.trial.study import OpenStudy
+    from mtdlab.store import Store
 
 CHECKPOINTS = ".checkpoints"
 """Folder of the models' folder in which each database has one for its studies' checkpoints."""
@@ -120,14 +118,3 @@ def remove_checkpoints_of(folder: Path) -> None:
             if CHECKPOINTS not in parent.parts:
                 break
             parent.rmdir()
-
-
-def folders_of_ended(
-    study: "OpenStudy", shared: Set[str] = frozenset()
-) -> "Iterator[tuple[Claim, Path]]":
-    """The ended trials with a folder in that of the checkpoints, or a `shared` one elsewhere."""
-    if shared or study.checkpoints.exists():
-        for claim in study.store.ended():
-            folder = study.checkpoints / f"{claim.configuration}-{claim.seed}"
-            if folder.name in shared or folder.exists():
-                yield claim, folder

@@ -20,7 +20,7 @@ from mtdlab.settings import RunSettings
 from mtdlab.settings.limits import STEPS, is_number, too_far
 from mtdlab.store import Result
 from mtdlab.trial.environment import machine
-from mtdlab.trial.model_folders import check_writable, folders_of_ended, remove_checkpoints_of
+from mtdlab.trial.model_folders import check_writable, remove_checkpoints_of
 from mtdlab.trial.monitor import Watch
 from mtdlab.trial.results import NOT_ENDING, ended_early, load_result, save_result
 from mtdlab.trial.signals import Interrupted
@@ -90,7 +90,7 @@ class ProgramObjective(Objective):
         return ()
 
     def restore(self, study: OpenStudy) -> None:
-        for _, folder in folders_of_ended(study):
+        for _, folder in study.ended():
             remove_checkpoints_of(folder)
 
 

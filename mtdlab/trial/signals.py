@@ -112,3 +112,25 @@ def signals_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+class OutOfTime(KeyboardInterrupt):
+    """A block takes too long; what handles errors of any kind lets it pass."""
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Raise OutOfTime where a block takes longer; never on Windows, which has no alarm."""
+    if not hasattr(signal, "alarm"):
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise OutOfTime
+
+    with _handled([signal.SIGALRM], end):
+        signal.alarm(seconds)
+        try:
+            yield
+        finally:
+            signal.alarm(0)

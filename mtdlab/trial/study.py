@@ -1,7 +1,7 @@
 """A study that a process has open, a trial of it that the process runs, and what trains it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -68,6 +68,18 @@ class OpenStudy:
         """The folder of the trials' checkpoints."""
         return checkpoints_of(self.job.models, self.identity, self.spec.name)
 
+    def folder_of(self, claim: Claim) -> Path:
+        """The folder of a trial's checkpoints."""
+        return self.checkpoints / f"{claim.configuration}-{claim.seed}"
+
+    def ended(self, shared: Set[str] = frozenset()) -> Iterator[tuple[Claim, Path]]:
+        """The ended trials that have such a folder, or one of the names `shared` elsewhere."""
+        if shared or self.checkpoints.exists():
+            for claim in self.store.ended():
+                folder = self.folder_of(claim)
+                if folder.name in shared or folder.exists():
+                    yield claim, folder
+
     @cached_property
     def optuna(self) -> "OptunaStudy":
         """What draws parameters and prunes."""
@@ -112,7 +124,7 @@ class TrialRun:
     @property
     def folder(self) -> Path:
         """The folder of its checkpoints."""
-        return self.study.checkpoints / f"{self.claim.configuration}-{self.claim.seed}"
+        return self.study.folder_of(self.claim)
 
 
 class Objective(ABC):
