@@ -85,7 +85,7 @@ class PaperClaim:
     def find_sizes(self, tasks: Sequence[str] = ()) -> list[float]:
         """The printed sizes on the tasks of a study, where the paper prints them by task.
 
-        Each is the mean of the table's rows on one side less that on the other.
+        Each is the mean of the table's rows on one side minus that on the other.
         """
         if not self.table or self.measure not in (SCORE, "transfer", *TASKS):
             return self.sizes

@@ -99,7 +99,7 @@ class _Ranks:
 
     Attributes:
         centred: (P,) share of the items below, with half of the equal ones and of the item itself,
-            less 1/2; its mean is 0.
+            minus 1/2; its mean is 0.
         variance: of `centred`, 0 where all values are the same.
     """
 

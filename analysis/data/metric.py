@@ -44,7 +44,7 @@ _MIRRORED |= {low: high for high, low in _MIRRORED.items()} | {
 }
 _VALUES = (
     *("score", "score_before", "mean", "best mean", "difference", "paired_mean"),
-    "baseline less it",
+    "baseline minus it",
 )
 _BOUNDS = (
     *(("low", "high"), ("difference_low", "difference_high"), ("within_low", "within_high")),

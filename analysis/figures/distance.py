@@ -278,7 +278,7 @@ def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
 
 
 def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> None:
-    """A study's `compute_paired_curve`, and the paper's curve less its mean over its levels."""
+    """A study's `compute_paired_curve`, and the paper's curve minus its mean over its levels."""
     centre = float(published["mean"].mean())
     deviations = published[["mean", "low", "high"]] - centre
     ax.axhline(0, color=style.RUN, linewidth=1)

@@ -101,7 +101,7 @@ def classify_best(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> N
 
     At significance level alpha; margin in points.
 
-    separated     the intervals of the best less each other column, simultaneous over all pairs, are
+    separated     the intervals of the best minus each other column, simultaneous for all pairs, lie
                   above 0. The one-sided comparison with the best (Hsu 1984) is not enough: of two
                   equal columns it leaves out either in 2 alpha of studies.
     equivalent    all columns that may be the best, at least two, are shown to differ by less than

@@ -86,7 +86,7 @@ class Fit:
     """Effects of levels in B tables of one design.
 
     Attributes:
-        effects: least-squares effects of the levels, less their mean over levels, (..., L).
+        effects: least-squares effects of the levels, minus their mean over levels, (..., L).
         variances: variance of an error at each level, (..., L).
         typical: pooled variance: the mean of these without the largest fifth, scaled, (...).
         curves: covariance between seeds of the polynomials of a seed's errors, (..., D, D).
@@ -181,7 +181,7 @@ class Blocks:
         return np.asarray(1 / self._per_seed[:, None] + within, dtype=np.float64)
 
     def _centre(self, values: Floats) -> Floats:
-        """Values (..., L) or (..., S, L) less the mean of each seed's runs; 0 without a run."""
+        """Values (..., L) or (..., S, L) minus the mean of each seed's runs; 0 without a run."""
         masked = values * self._weight
         # a product with ones is faster than a sum over a short axis
         mean = (masked @ np.ones((masked.shape[-1], 1))) / self._per_seed[:, None]

@@ -72,7 +72,7 @@ class Decision:
     """What is decided about a candidate.
 
     Attributes:
-        difference: candidate less baseline, as the scores were read; NaN where one of them has no
+        difference: candidate minus baseline, as the scores were read; NaN where one of them has no
             score. The bound on the worse side has the error `level`, the other one alpha.
         level: alpha, or the part of it that this candidate of a session has.
         shared: the seeds that both have; left_out: those that one of them has; both empty where no
@@ -422,7 +422,7 @@ class SessionComparison:
                 shown = f"is {write.as_read(now):.6g} now"
                 shown = "is missing now" if math.isnan(now) else shown
                 raise ValueError(
-                    f"{self.candidate} less {self.baseline} was {write.as_read(before):.6g} with "
+                    f"{self.candidate} minus {self.baseline} was {write.as_read(before):.6g} with "
                     f"seed {seed} at an earlier look and {shown}; scores that were looked at must "
                     "stay as they were, and so must their unit (--scale)"
                 )

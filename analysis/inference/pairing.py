@@ -141,7 +141,7 @@ class Paired:
 def pair_runs(
     first: pd.DataFrame, second: pd.DataFrame, items: Sequence[ItemScores | None]
 ) -> Paired:
-    """The mean score of each seed's runs less that of others.
+    """The mean score of each seed's runs minus that of others.
 
     A run has seed, number and score. Where the `items` of both are of the same evaluation data and
     all runs have them, their sampling is counted.
@@ -167,7 +167,7 @@ def estimate_difference(
     items: Sequence[ItemScores | None],
     level: float = LEVEL,
 ) -> Estimate:
-    """The mean score of runs less that of others, paired by seed (`pair_runs`); NaN without one."""
+    """The mean score of runs minus that of others, paired by seed (`pair_runs`), or NaN."""
     return pair_runs(first, second, items).estimate(level)
 
 
@@ -332,7 +332,7 @@ def merge_levels(distance: pd.Series) -> pd.Series:
 
 
 def compute_paired_curve(levels: LevelScores) -> pd.DataFrame:
-    """Score at each level of MTD less the mean over all levels, seeds as blocks.
+    """Score at each level of MTD minus the mean over all levels, seeds as blocks.
 
     Columns: mtd, seeds, mean, with a pointwise interval (low, high) and a simultaneous one for all
     levels (low_all, high_all); with one seed the intervals are NaN.
@@ -352,7 +352,7 @@ def compute_paired_curve(levels: LevelScores) -> pd.DataFrame:
 
 
 def compute_deviations(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The score of each seed at each configuration less the seed's mean over all configurations.
+    """The score of each seed at each configuration minus the seed's mean over all configurations.
 
     Seeds and configurations with holes are left out, the emptiest first, so that every seed's mean
     is over the same configurations. Returns the columns `by`, seed, deviation. A row of `runs` has
@@ -391,7 +391,7 @@ def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:
 def compute_smooth(levels: LevelScores) -> pd.DataFrame:
     """Natural cubic spline of at most 4 degrees of freedom through the levels, seeds as blocks.
 
-    Columns: mtd, mean (less the mean over levels), low, high, at 60 points evenly spaced in log
+    Columns: mtd, mean (minus the mean over levels), low, high, at 60 points evenly spaced in log
     MTD. low and high are simultaneous for all points of the spline that fits the true levels best
     (Ruppert, Wand and Carroll 2003, section 6.5, with the critical value of
     `mtdlab.analysis.inference.simultaneous`); they do not cover its bias, for example at a kink. No
@@ -403,7 +403,7 @@ def compute_smooth(levels: LevelScores) -> pd.DataFrame:
     points = np.linspace(places[0], places[-1], _POINTS)
     knots = place_knots(places)
     at_levels = natural_spline(knots, places)
-    # a point of the curve less the mean over levels is a contrast of the levels
+    # a point of the curve minus the mean over levels is a contrast of the levels
     weights = (natural_spline(knots, points) - at_levels.mean(axis=0)) @ np.linalg.pinv(at_levels)
     curve = levels.tests.band(weights)
     mean, width = curve.intervals(levels.fit, 1 - LEVEL)

@@ -56,7 +56,7 @@ class Shapes:
         best: (B,) the level with the highest estimate.
         optimal: (B, L) whether a level is statistically indistinguishable from the best; also an
             end where the shape is peaked, since the score may fall from it before it rises.
-        shortfall: (B, L) upper bounds of the best level less each one, in points, together for all
+        shortfall: (B, L) upper bounds of the best level minus each one, in points, together for all
             levels.
         peak_excluded: (B,) whether a peak of at least the margin above both ends is excluded.
     """
@@ -92,14 +92,14 @@ def _slope(place: Floats, part: slice) -> Floats:
 
 
 def _differences(levels: int, reference: int) -> Floats:
-    """Contrasts (L - 1, L): every other level less the level `reference`."""
+    """Contrasts (L - 1, L): every other level minus the level `reference`."""
     rows = np.delete(np.eye(levels), reference, axis=0)
     rows[:, reference] = -1
     return rows
 
 
 def _pairs(levels: int) -> Floats:
-    """Contrasts (L (L - 1) / 2, L): every level less each that comes before it."""
+    """Contrasts (L (L - 1) / 2, L): every level minus each that comes before it."""
     return np.vstack([_differences(levels, first)[first:] for first in range(levels - 1)])
 
 
@@ -168,7 +168,7 @@ class ShapeTests:
     def test_trend(self, fit: Fit) -> tuple[Floats, Floats]:
         """The p value of a trend, and the slope over all levels, (B,) each.
 
-        The larger of two two-sided p values: of the slope and of the last level less the first one,
+        The larger of two two-sided p values: of the slope and of the last level minus the first,
         1 where their signs differ. Both must be significant, as the slope over unevenly spaced
         levels also differs from 0 where the score peaks or has a valley in their middle; no
         correction for their number is needed (intersection-union test).
@@ -191,7 +191,7 @@ class ShapeTests:
         return np.stack(largest, axis=-1) <= critical
 
     def bound_shortfall(self, fit: Fit, alpha: float) -> Floats:
-        """Upper bounds of the best level less each level, at least 0, (..., L).
+        """Upper bounds of the best level minus each level, at least 0, (..., L).
 
         All hold together with probability at least 1 - alpha (Hsu 1984): all that they need is that
         the level that is truly the best is within its intervals to the others.
@@ -256,12 +256,12 @@ class ShapeTests:
         estimate, width = self.all_pairs.intervals(fit, alpha)
         first, second = np.triu_indices(self.levels, 1)
         above = np.zeros((*estimate.shape[:-1], self.levels, self.levels), dtype=np.bool_)
-        # a pair is the second less the first
+        # a pair is the second minus the first
         above[..., second, first], above[..., first, second] = estimate > width, -estimate > width
         return above
 
     def compare_with(self, fit: Fit, reference: int, alpha: float) -> Floats:
-        """Each level less the level `reference` in one table, (L, 3): mean, low, high.
+        """Each level minus the level `reference` in one table, (L, 3): mean, low, high.
 
         The intervals are simultaneous over all pairs, hence valid for levels that were chosen on
         the same scores.
@@ -273,7 +273,7 @@ class ShapeTests:
         return np.column_stack([mean, mean - width, mean + width])
 
     def estimate_offsets(self, fit: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
-        """Each level less the mean over levels, (L,), with pointwise and simultaneous half widths.
+        """Each level minus the mean over levels, (L,), with pointwise and simultaneous half widths.
 
         The intervals have the confidence 1 - alpha.
         """
@@ -291,7 +291,7 @@ class ShapeTests:
 
     @cached_property
     def ends(self) -> Families:
-        """The last level less the first one."""
+        """The last level minus the first one."""
         return self.simultaneous(_differences(self.levels, 0)[-1:])
 
     @cached_property
@@ -366,7 +366,7 @@ def highest_column(scores: Floats) -> int:
 def compare_columns(
     scores: Floats, reference: int, alpha: float, items: Floats | None = None
 ) -> Floats:
-    """The columns of an (S, C) table, which have no order, less the column `reference`.
+    """The columns of an (S, C) table, which have no order, minus the column `reference`.
 
     `compare_with` of each column, (C, 3); NaN where a column shares too few seeds with the others
     (`connected_table`). `items` are as for `shape_tests`. The columns are compared in an order of

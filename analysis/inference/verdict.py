@@ -29,7 +29,7 @@ class VariedHistory:
 
     Attributes:
         size: similarity of keys in use and the online encoder's vectors (mean cosine) at the level
-            with the least history, less that at the level with the most; NaN if not measured.
+            with the least history, minus that at the level with the most; NaN if not measured.
         names: both levels as text; empty where it was not measured at two levels.
         keys: the least and the greatest number of keys (K) where that varied; else empty.
     """
@@ -46,7 +46,7 @@ class VariedHistory:
 
 @dataclass(frozen=True)
 class Lead:
-    """The level with the highest estimate less another one, `mtd`, in points."""
+    """The level with the highest estimate minus another one, `mtd`, in points."""
 
     mtd: float
     size: Estimate
@@ -57,9 +57,9 @@ class TrendBounds:
     """What is shown of a score that rises or falls, in points; its upper end is a level.
 
     Attributes:
-        above: lower bound of the upper end less the other one, simultaneous over all pairs of
+        above: lower bound of the upper end minus the other one, simultaneous over all pairs of
             levels; at most 0 where it is not shown by these.
-        below: upper bound of the best level less the upper end, together for all levels (Hsu 1984).
+        below: upper bound of the best level minus the upper end, for all levels at once (Hsu 1984).
         within: by how much any two levels differ at most, from the upper end to the furthest level
             that may be the best; simultaneous over all pairs.
     """
@@ -171,7 +171,7 @@ class Verdict(Judgement):
         levels_run: how many levels have a score, those left out among them.
         left_out: levels beyond the run, which are not compared.
         first, last: lowest and highest level compared, in steps.
-        leads: the level with the highest estimate less each other one, from the runner-up to the
+        leads: the level with the highest estimate minus each other one, from the runner-up to the
             lowest, in points; the intervals are simultaneous over all pairs of levels, so that
             they hold for levels that are chosen by the same scores.
         bounds: of a trend; None without one.

@@ -30,7 +30,7 @@ class QuestionOutcome(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of scores on which an answer rests, and what less what it is.
+    """The difference of scores on which an answer rests, and what minus what it is.
 
     `over` is written after its interval.
     """
@@ -53,7 +53,7 @@ class Difference:
 
     @property
     def sentence(self) -> str:
-        """What less what, the difference and its interval."""
+        """What minus what, the difference and its interval."""
         interval = f" ({self.interval})" if self.interval else ""
         return f"{self.text}: {self.score_format.with_unit(self.value)}{interval}."
 

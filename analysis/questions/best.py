@@ -216,7 +216,7 @@ class BestQuestion(Question):
         effect = Difference(
             lead_over(ranked.iloc[at]),
             level,
-            f"{names[0]} less {names[at]}{role}",
+            f"{names[0]} minus {names[at]}{role}",
             over,
             self.write,
         )
@@ -362,7 +362,7 @@ def rank(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def lead_over(row: pd.Series) -> Estimate:
-    """The best row of a comparison less another one, in points."""
+    """The best row of a comparison minus another one, in points."""
     # subtracted from 0, so that a 0 has no sign
     return Estimate(0 - row["difference"], 0 - row["difference_high"], 0 - row["difference_low"])
 

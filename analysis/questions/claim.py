@@ -242,9 +242,9 @@ def ask_claims(results: StudyResults) -> tuple[ClaimQuestion, ...]:
 
 
 def name_difference(claim: PaperClaim, place: int) -> str:
-    """What less what a difference of a claim is, as text."""
+    """What minus what a difference of a claim is, as text."""
     first, *others = (claim.compare, *claim.against)
-    return " less ".join(map(_name_side, (first, *others[place : place + 1])))
+    return " minus ".join(map(_name_side, (first, *others[place : place + 1])))
 
 
 def _name_side(side: Selection) -> str:

@@ -156,7 +156,7 @@ QUESTION = ContrastQuestion
 
 
 def _weigh(asked: Declared, values: pd.DataFrame, at: Floats | bool = True) -> Floats:
-    """The first value less the second, averaged over the configurations that are chosen, (C,)."""
+    """The first value minus the second, averaged over the configurations that are chosen, (C,)."""
     column = values[asked.names[0]]
     first, second = ((column == value).to_numpy() & at for value in asked.values)
     return np.asarray(first / first.sum() - second / second.sum())
@@ -169,4 +169,4 @@ def _name_values(asked: Declared) -> tuple[str, str]:
 
 
 def _name(asked: Declared) -> str:
-    return " less ".join(_name_values(asked)) + name_within(asked)
+    return " minus ".join(_name_values(asked)) + name_within(asked)

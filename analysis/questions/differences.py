@@ -37,7 +37,7 @@ from mtdlab.analysis.statistics.configurations import (
 
 @dataclass(frozen=True)
 class Family:
-    """Differences that are judged together: their contrasts (K, C), and what less what they are.
+    """Differences that are judged together: their contrasts (K, C), and what minus what they are.
 
     `opposites` are the names of the differences with the other sign, where neither sign is asked.
     """

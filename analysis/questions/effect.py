@@ -45,7 +45,7 @@ class EffectQuestion(DifferencesQuestion):
         names = [name_value(setting, value) for value in column.unique()]
         pairs = [*combinations(names, 2)]
         less, opposite = (
-            tuple(f"{one} less {two}" for one, two in ordered)
+            tuple(f"{one} minus {two}" for one, two in ordered)
             for ordered in (pairs, [pair[::-1] for pair in pairs])
         )
         return Family(effect_contrasts(column), less, opposite)
@@ -97,7 +97,7 @@ def _describe_interaction(row: pd.Series, write: ScoreFormat) -> str:
     size = Estimate(row["difference"], row["low"], row["high"])
     named, by = clean(name_setting(first)), clean(name_setting(second))
     return (
-        f"The effect of {named} depends on {by}: {upper} less {lower} is "
+        f"The effect of {named} depends on {by}: {upper} minus {lower} is "
         f"{describe_size(size, LEVEL, write=write.unsigned)} {write.more} with {by} "
         f"{at} than with {less_at}."
     )

@@ -29,9 +29,9 @@ _GIVEN_ITEMS = (
 def find_effect(verdict: Verdict) -> Difference | None:
     """The difference that the shape rests on; None where nothing is compared.
 
-    It is the level with the highest estimate less another one: where the score rises or falls, less
-    the end where it is lower; where it peaks, less the end where it is higher, which the peak has
-    to exceed; otherwise less the lowest level, the largest difference that there is.
+    It is the level with the highest estimate minus another one: where the score rises or falls,
+    minus the end where it is lower; where it peaks, minus the end where it is higher, which the
+    peak has to exceed; otherwise minus the lowest level, the largest difference that there is.
     """
     if not verdict.leads:
         return None
@@ -42,7 +42,7 @@ def find_effect(verdict: Verdict) -> Difference | None:
         lead = ends[0 if verdict.is_peaked else -1]
         role = "the first level" if lead.mtd == verdict.first else "the last level"
     best, other = (format_mtd(mtd) for mtd in (verdict.peak_mtd, lead.mtd))
-    text = f"MTD {best}, the {write.say('highest')} mean, less MTD {other}, {role}"
+    text = f"MTD {best}, the {write.say('highest')} mean, minus MTD {other}, {role}"
     over = over_all_looks(verdict.over_looks)
     return Difference(_size_of(lead, verdict), verdict.confidence, text, over, write)
 
@@ -200,7 +200,7 @@ def describe_bounds(verdict: Verdict) -> str:
     other, end = verdict.first + verdict.last - verdict.end, format_mtd(verdict.end)
     write = verdict.score_format
     above = f"at least {write.amount(bounds.above)} {write.say('above')} MTD {format_mtd(other)}, "
-    # the highest mean less the other end has been stated
+    # the highest mean minus the other end has been stated
     if bounds.above <= 0 or verdict.peak_mtd == verdict.end:
         above = ""
     below = "the best level"

@@ -208,7 +208,7 @@ def _doubt_without_gain(results: StudyResults, answer: Answer) -> Answer:
         else f"Training was not shown to {raise_} the score",
         certainty=join_sentences(found, answer.sentence),
         effect=Difference(
-            change, LEVEL, f"after training less before it, {there}", score_format=write
+            change, LEVEL, f"after training minus before it, {there}", score_format=write
         ),
         recommendation=write.say("Highest mean, not above that before training"),
         is_doubted=True,

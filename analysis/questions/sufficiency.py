@@ -96,7 +96,7 @@ class SufficiencyQuestion(Question):
         if (pair := self.info.pair) is None:
             return None
         high, low = name_pair(self.info, pair)
-        what = f"{high} less {low}, the most different at nearly equal MTD"
+        what = f"{high} minus {low}, the most different at nearly equal MTD"
         over = over_all_looks(self.basis.over_looks)
         return Difference(pair.difference, self.judged.confidence, what, over, self.write)
 
@@ -191,7 +191,7 @@ def _describe_pair(info: Sufficiency, write: ScoreFormat) -> str:
     interval = describe_interval(pair.difference, level, over, write=write)
     return (
         "the largest difference at nearly equal MTD is "
-        f"{write.amount(write.as_read(pair.difference.mean))}, {high} less {low} (simultaneous "
+        f"{write.amount(write.as_read(pair.difference.mean))}, {high} minus {low} (simultaneous "
         f"{interval})"
     )
 

@@ -165,7 +165,7 @@ def _draw(studies: Sequence[StudyFrames], agreements: Sequence[Agreement], alt: 
         [(f"MTD in {unit}", _panel(studies, unit)) for unit in units],
         height=4.0,
         caption=(
-            "Score at each level less the mean over the study's levels, seeds as blocks; the band "
+            "Score at each level minus the mean over the study's levels, seeds as blocks; the band "
             f"is the {PERCENT} interval of a level."
         ),
         alt=alt,

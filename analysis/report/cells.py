@@ -81,7 +81,7 @@ _COUNTS: Mapping[str, str] = {"n": "trial", "seeds": "seed"}
 _PAIRED = ("paired_mean", "paired_low", "paired_high", "paired_low_all", "paired_high_all")
 _SCORES = frozenset(
     {
-        *("score", "mean", "median", "low", "high", "best mean", "baseline less it", *_PAIRED),
+        *("score", "mean", "median", "low", "high", "best mean", "baseline minus it", *_PAIRED),
         *("difference", "difference_low", "difference_high", "before", "after"),
         *("value", "optimism", "score_optimism", "configuration_mean"),
     }

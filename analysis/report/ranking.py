@@ -77,7 +77,7 @@ def _build(
         )
 
     caption = (
-        f"Each model less the one with the {high} mean, with intervals that are "
+        f"Each model minus the one with the {high} mean, with intervals that are "
         "simultaneous for all pairs. Models that share a letter are not separated."
     )
     drawn = caption + f" The first {_MOST_DRAWN} are drawn." * (len(table) > _MOST_DRAWN)
@@ -107,7 +107,7 @@ def write_ranking(data: BlockScores, out: Path, *, generated: str, version: str)
         f"May be the best: {join_words(alike)}." if 1 < len(alike) <= _MOST_LISTED else "",
         f"{len(data.table)} {blocks}; the intervals hold for all pairs of models together.",
     )
-    text = f"{first} less {second}, the next"
+    text = f"{first} minus {second}, the next"
     effect = Difference(lead_over(table.iloc[1]), LEVEL, text, score_format=write)
     limits = tuple(clean(limit, most=1_000) for limit in _list_limits(data, blocks))
     page = BasePage(

@@ -79,10 +79,10 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
             *_warn_of_design(context),
             warn_of_failures(context.trials, context.study.compared),
             *_warn_of_levels(context),
+            _warn_of_collapses(context.collapsed),
         ),
         (
             _warn_of_code(context.study.environment),
-            _warn_of_collapses(context.collapsed),
             *_warn_of_choices(context),
             # of every method, not of the one whose curve is drawn
             " ".join(

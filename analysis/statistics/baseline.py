@@ -39,7 +39,7 @@ class AgainstBaseline:
         mean: the mean of its complete trials.
         table: a row per configuration, the highest mean first (at most 100): number (its first
             trial), the settings that varied, n, seeds (those that it shares with the baseline),
-            mean, and `DIFFERENCE`: the baseline less the configuration, in points. Bounds are NaN
+            mean, and `DIFFERENCE`: the baseline minus the configuration, in points. Bounds are NaN
             where the two share fewer than two seeds with the others.
         compared: over how many configurations the intervals are simultaneous; 0 without any.
         items: evaluation items whose sampling they cover; 0: they cover seeds alone.
@@ -111,7 +111,7 @@ def add_baseline(table: pd.DataFrame, against: AgainstBaseline | None, **also: A
 
 
 def compare_first(scores: Floats, items: Floats | None) -> tuple[Families, Fit]:
-    """The first column of a table (S, 1 + C) less each other one, and the table's fit.
+    """The first column of a table (S, 1 + C) minus each other one, and the table's fit.
 
     Seeds may differ in what sets the baseline apart from all configurations alike, since it is
     another method: critical values that allow for such differences hold in all designs tried.

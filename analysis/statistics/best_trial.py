@@ -58,7 +58,7 @@ def compute_choices(study: StudyFrames) -> pd.DataFrame:
         selects the run, value: that score, score: its metric. configuration_mean: mean metric over
         its configuration's trials, configuration_trials: how many. seed_sd, trial_sd:
         `estimate_spread` of the selecting score. optimism: selection bias of the selecting score:
-        its `expected_maximum` over n runs with equal true means, less that mean; where the true
+        its `expected_maximum` over n runs with equal true means, minus that mean; where the true
         means differ, the bias is smaller. slope: least-squares slope of the metric on the selecting
         score within configurations. score_optimism: the selection bias of the metric, slope times
         optimism.

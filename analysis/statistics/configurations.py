@@ -348,14 +348,14 @@ class Effects:
 
     Attributes:
         settings: setting, upper, lower (values), difference, low, high: the mean score with the
-            upper value less that with the lower, over all values of the other settings, in points;
+            upper value minus that with the lower, over all values of the other settings, in points;
             a row for each pair of values of each setting, the largest difference first. The
             intervals are simultaneous over all rows.
         interactions: first and second (settings), upper and lower (values of the first), at and
             less_at (of the second), difference, low, high: how many points more upper is above
             lower with second at `at` than at `less_at`; every such difference of differences, the
             highest low first. The intervals are simultaneous over all rows.
-        cells: the score less its seed's mean over all configurations, at each value of the two
+        cells: the score minus its seed's mean over all configurations, at each value of the two
             settings of the first interaction: first, second, n, seeds, mean, low, high, with
             intervals over seeds alone.
         items: evaluation items that the other intervals cover; 0: they cover seeds alone.
@@ -437,7 +437,7 @@ def _estimate(
     named: Sequence[tuple[object, ...]],
     columns: Sequence[str],
 ) -> pd.DataFrame:
-    """The contrasts with simultaneous intervals, each of its upper value less its lower one.
+    """The contrasts with simultaneous intervals, each of its upper value minus its lower one.
 
     Each is named by a setting, its two values and what else the columns name.
     """
@@ -453,7 +453,7 @@ def _estimate(
 
 
 def effect_contrasts(values: pd.Series) -> Floats:
-    """Means over configurations of each value of a setting less each later one, (K, C).
+    """Means over configurations of each value of a setting minus each later one, (K, C).
 
     `values` are those of the C configurations.
     """

@@ -30,7 +30,7 @@ from mtdlab.analysis.inference.verdict import Verdict
 
 @dataclass(frozen=True)
 class Contrast:
-    """The first less the second, over the seeds that both have.
+    """The first minus the second, over the seeds that both have.
 
     Attributes:
         settings: those that differ, with both values; None for a setting that is missing.

@@ -63,12 +63,12 @@ MEASURES: Mapping[str, Callable[[StudyFrames], pd.Series]] = {
     "swing": _measure_swing,
 }
 NAMES: Mapping[str, str] = {
-    "gain": "score after training less that before",
+    "gain": "score after training minus that before",
     "transfer": "mean accuracy of the transfer tasks",
     "nearness": "nearness to alignment 0 and uniformity −4",
     "evenness": "uniformity with the opposite sign",
     "rank": "effective rank of the singular values",
-    "rank_gain": "effective rank after training less that before",
+    "rank_gain": "effective rank after training minus that before",
     "final": "score of the last evaluation",
     "swing": "mean change from evaluation to evaluation",
 }

@@ -222,7 +222,7 @@ class Pair:
 
     Attributes:
         high_row, low_row: their rows in `Sufficiency.cells`.
-        difference: mean paired difference, high less low, in points, with a simultaneous interval.
+        difference: mean paired difference, high minus low, in points, with a simultaneous interval.
         pairs: the number of pairs that the interval is adjusted for (Bonferroni).
     """
 

@@ -185,7 +185,7 @@ def _sentence(contrast: "Contrast", names: tuple[str, str], write: ScoreFormat) 
     what = contrast.difference
     if not contrast.seeds:
         return "No configuration was run with the same seed in both, so nothing can be compared."
-    pair = f"{names[0]} less {names[1]}: {write.with_unit(write.difference(what.mean))}"
+    pair = f"{names[0]} minus {names[1]}: {write.with_unit(write.difference(what.mean))}"
     seeds = format_count(contrast.seeds, "shared seed")
     if "low" in contrast.table:
         seeds += f", {format_count(contrast.configurations, 'shared configuration')}"
@@ -201,7 +201,7 @@ def _sentence(contrast: "Contrast", names: tuple[str, str], write: ScoreFormat) 
 
 
 def _fields(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> dict[str, Any]:
-    """The comparison as it is printed with --json: first less second."""
+    """The comparison as it is printed with --json: first minus second."""
     return {
         "study": study.name,
         "first": names[0],

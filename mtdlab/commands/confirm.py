@@ -72,7 +72,7 @@ def confirm(
         rows += [{"": planned.spec.name} | _estimate(again, write)] if again else []
         write = ScoreFormat(planned.spec.metric, planned.spec.margin)
         print_text(
-            f"{best} less {runner_up}, {write.unit or write.name}, "
+            f"{best} minus {runner_up}, {write.unit or write.name}, "
             "with 95 % intervals over seeds, and evaluation items where they were recorded"
         )
         print_table(rows)

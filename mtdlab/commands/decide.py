@@ -82,7 +82,7 @@ def decide(
     storage: opt.Storage = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Keep or drop a change, or run more seeds: a candidate less its baseline, seed by seed.
+    """Keep or drop a change, or run more seeds: a candidate minus its baseline, seed by seed.
 
     keep: the interval of the difference lies above 0. equivalent: it lies within the margin. drop:
     it lies below the margin. failures: one of these, but more runs of the side that it favours have
@@ -147,7 +147,7 @@ def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
     if math.isnan(difference.low):
         interval = "no interval, since all seeds differ by the same"
     yield (
-        f"{decision.answer}: {decision.candidate} less {decision.baseline} is "
+        f"{decision.answer}: {decision.candidate} minus {decision.baseline} is "
         f"{size} ({interval}; {len(decision.shared)} common seeds; margin {write.stated_margin}); "
         f"the interval {write.say(ANSWERS[decision.answer][1])}."
     )
@@ -185,7 +185,7 @@ def _untested_sentences(decision: "Decision", write: ScoreFormat) -> Iterator[st
         why = f"they have {format_count(count, 'common seed')} with scores"
     size = write.with_unit(f"{decision.difference.mean:+.4g}")
     yield (
-        f"{decision.answer}: {decision.candidate} less {decision.baseline} is {size}; nothing is "
+        f"{decision.answer}: {decision.candidate} minus {decision.baseline} is {size}; nothing is "
         f"tested, since {why}."
     )
     if alone:

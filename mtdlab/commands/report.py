@@ -324,7 +324,7 @@ def baseline_fields(
 ) -> dict[str, Any] | None:
     """A study's baseline as it is printed with --json; None without one, or without a score.
 
-    difference: the baseline less the configuration of a trial; its interval holds for so many
+    difference: the baseline minus the configuration of a trial; its interval holds for so many
     configurations at once.
     """
     if compared is None or (against := compared.against) is None:

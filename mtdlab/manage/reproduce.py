@@ -57,7 +57,7 @@ class Reproduction:
 
     @property
     def differences(self) -> dict[str, float]:
-        """Second run less recorded, in points, of each recorded score."""
+        """Second run minus recorded, in points, of each recorded score."""
         recorded = self.trial.scores
         return {name: self.scores[name] - recorded[name] for name in recorded & self.scores.keys()}
 

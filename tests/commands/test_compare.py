@@ -41,7 +41,7 @@ def test_two_studies_are_compared_over_what_both_ran(command: Command, storage: 
     assert (row["first"], row["second"]) == (pytest.approx(first), pytest.approx(second))
     assert found["difference"]["mean"] == pytest.approx(first - second)
     assert found["difference"]["low"] < first - second < found["difference"]["high"]
-    assert f"tiny less warm: {first - second:+.2f} points (95 % CI " in "\n".join(lines)
+    assert f"tiny minus warm: {first - second:+.2f} points (95 % CI " in "\n".join(lines)
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def test_the_answer_is_the_exit_code(
     code = {"keep": 0, "equivalent": 10, "drop": 10, "more seeds": 11}[answer]
     assert ANSWERS[answer][0] == code
     text = " ".join(command(f"{PAIR} rate={rate}", code).stdout.split())
-    assert text.startswith(f"{answer}: rate={rate} less rate=0.1 is ")
+    assert text.startswith(f"{answer}: rate={rate} minus rate=0.1 is ")
     assert says in text
     assert "4 common seeds; margin 0.5 points" in text
     assert "for this look alone; --session FILE makes it hold over all looks" in text
@@ -82,7 +82,7 @@ def test_a_loss_is_kept_where_it_is_lower(table: Path, command: Command) -> None
     assert found["difference"]["mean"] == pytest.approx(-2.0, abs=0.1)
     assert found["difference"]["low"] < found["difference"]["high"] < 0
     said = " ".join(command(f"{line} minimize", 0).stdout.split())
-    assert said.startswith("keep: rate=0.2 less rate=0.1 is -2.0")
+    assert said.startswith("keep: rate=0.2 minus rate=0.1 is -2.0")
     assert "margin 0.5); the interval lies below 0." in said
     assert json.loads(command(f"{line} maximize --json", 10).stdout)["answer"] == "drop"
 
@@ -91,7 +91,7 @@ def test_failures_of_the_candidate_alone_have_an_exit_code(table: Path, command:
     rows = [re.sub(r"^(2|3),0.2,10,.*", r"\1,0.2,10,", row) for row in table.read_text().split()]
     table.write_text("\n".join(rows) + "\n")
     text = " ".join(command(f"{PAIR} rate=0.2", ANSWERS["failures"][0]).stdout.split())
-    assert text.startswith("failures: rate=0.2 less rate=0.1 is +2.0")
+    assert text.startswith("failures: rate=0.2 minus rate=0.1 is +2.0")
     assert "2 of 4 seeds have no score with rate=0.2, 0 of 4 with rate=0.1." in text
     text = command(f"{PAIR} rate=0.2 --failed-score 60", 11).stdout
     assert "4 common seeds" in " ".join(text.split())
@@ -178,7 +178,7 @@ def test_a_ledger_of_one_run_each_is_told_what_to_run(folder: Path, command: Com
     read = "--score val_bpb --direction minimize --margin 0.002"
     line = f"decide results.tsv --baseline a1b2c3d --candidate b2c3d4e {read}"
     text = " ".join(command(line, 11).stdout.split())
-    assert text.startswith("more seeds: b2c3d4e less a1b2c3d is -0.0047; nothing is tested")
+    assert text.startswith("more seeds: b2c3d4e minus a1b2c3d is -0.0047; nothing is tested")
     assert "since no seeds were recorded. Next: run both with the same seeds, 3 or more" in text
     fields = json.loads(command(f"{line} --json", 11).stdout)
     assert (fields["shared"], fields["left_out"], fields["more_seeds"]) == ([], [], None)

@@ -106,7 +106,7 @@ def test_a_loss_of_a_function_chooses_checkpoints_and_trials_where_it_is_low(
     said = command("sweep low.yaml --evaluator loss.py:score --jobs 1").stdout
     high, lower = load_study("own"), load_study("low")
     assert (lower.metric, lower.select_by) == ("evaluator:-nll", "evaluator:-nll:dev")
-    # the spread is 1 less the correlation, x 100
+    # the spread is 1 minus the correlation, x 100
     assert list(lower.trials["score"]) == pytest.approx(list(high.trials["score"] / 100 - 1))
     assert list(lower.trials["best_step"]) == list(high.trials["best_step"])
     assert lower.model["trial"] == high.model["trial"]

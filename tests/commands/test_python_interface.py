@@ -60,7 +60,7 @@ def test_a_frame_of_runs_made_elsewhere_has_a_page(tmp_path: Path) -> None:
     frame = pd.DataFrame(rows, columns=["lr", "random_seed", "accuracy"])
     written = mtdlab.report(frame, score="accuracy", out=tmp_path, name="mine")
     assert written.page == tmp_path / "mine" / "index.html"
-    assert "lr 0.1 is best. lr 0.1 less lr 0.01:" in repr(written)
+    assert "lr 0.1 is best. lr 0.1 minus lr 0.01:" in repr(written)
     named = mtdlab.report(frame, columns={"score": "accuracy"}, out=tmp_path)
     assert named.page == tmp_path / "runs" / "index.html"
     with pytest.raises(MtdlabError, match="the DataFrame: no column 'acuracy'; did you mean"):

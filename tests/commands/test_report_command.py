@@ -74,7 +74,7 @@ def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Pa
     assert "Runs read from runs.csv, not made by mtdlab." in page
     # the large number is the height of the peak above the higher end, of 30 points
     assert re.search(r"<b>\+3\.\d\d</b> <span>points <i>95 % <abbr", page)
-    assert "MTD 12, the highest mean, less MTD 5, the first level" in page
+    assert "MTD 12, the highest mean, minus MTD 5, the first level" in page
     text, _ = run("report --table runs.csv --name mine")
     assert text.endswith("The page: reports/mine/index.html\n")
 
@@ -157,7 +157,7 @@ def test_models_are_ranked_over_tasks(run: Command, tmp_path: Path) -> None:
     assert [model["model"] for model in written["models"]] == ["<b>", "high", "low"]
     assert [model["may_be_best"] for model in written["models"]] == [True, False, False]
     assert written["left_out"] == {"x": ["low"]}
-    assert written["sentence"].startswith("<b> is best over tasks like these 9. <b> less high")
+    assert written["sentence"].startswith("<b> is best over tasks like these 9. <b> minus high")
     page = (tmp_path / written["page"]).read_text()
     assert "<h1>&lt;b&gt; is best over tasks like these 9</h1>" in page
     assert "Left out for lack of a score of each model: 1 task, x (no low)." in page
@@ -216,7 +216,7 @@ def test_the_verdict_of_runs_without_an_mtd_is_on_their_configurations(
         [2],
     )
     assert written["sentence"].startswith(
-        "lr 0.4 is best. lr 0.4 less lr 0.2, the runner-up: +16.00 points"
+        "lr 0.4 is best. lr 0.4 minus lr 0.2, the runner-up: +16.00 points"
     )
     assert "peak_mtd" not in written
 

@@ -53,8 +53,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "decision": "continue, or why the study ended",
     "device": "what the trial ran on, such as `cpu` or `cuda:0`",
     "different": "mean cosine of keys of the mean age and online vectors of other sentences",
-    "difference": "paired difference from the best, in points; in `baseline.csv` the baseline less "
-    "the configuration; in `claims.csv` what less what",
+    "difference": "paired difference from the best, in points; in `baseline.csv` the baseline "
+    "minus the configuration; in `claims.csv` what minus what",
     "difference_high": "upper end of its confidence interval",
     "difference_se": "its standard error over seeds",
     "group": "configurations that share the choice",

@@ -1,6 +1,6 @@
 """Coverage of the differences that a page states, between levels and rows chosen by their scores.
 
-Of each simulated study, those of the best level less the runner-up and less the lowest, with the
+Of each simulated study, those of the best level minus the runner-up and minus the lowest, with the
 intervals that are simultaneous over all pairs, and whether the best and the lowest differ
 significantly. Ordered columns are levels of MTD, as on the first screen; those without an order are
 methods, configurations and rows of the paper's experiments. Studies with evaluation items are

@@ -38,7 +38,7 @@ class Case:
         pair: of what values of the first two settings do together.
         halves: of what the halves of the configurations do.
         items: of the evaluation items on a configuration, in all seeds alike.
-        effect: the last value of the first setting less the first one, in points.
+        effect: the last value of the first setting minus the first one, in points.
         together: the same, at the last value of the second setting alone.
     """
 

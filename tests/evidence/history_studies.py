@@ -39,7 +39,7 @@ def _effects(setting: int, effect: float, deviation: float, datasets: int, seed:
     design = np.array(list(product(range(5), range(2), range(2))))
     rng = np.random.default_rng([seed, setting])
     rows = [effect_contrasts(pd.Series(values)) for values in design.T]
-    # the first pair of values of the setting: its first value less its second
+    # the first pair of values of the setting: its first value minus its second
     place = sum(len(contrasts) for contrasts in rows[:setting])
     scores = deviation * rng.standard_normal((datasets, 6, len(design)))
     scores -= effect * (design[:, setting] == 0)

@@ -6,7 +6,7 @@ the baseline among them. The rules, as they are written in public:
 
 - higher: one run is better than the baseline's recorded score (karpathy/autoresearch, program.md;
   labloop without options).
-- least difference: better by more than the spread, highest less lowest, of five runs of the first
+- least difference: better by more than the spread, highest minus lowest, of five runs of the first
   baseline (`labloop noise`, then `labloop run --min-delta SPREAD`).
 - confirmed: better in a first run and in a second one; the weaker score is recorded (`--confirm`).
 - median deviation: better by twice the median absolute deviation of all results so far, from three

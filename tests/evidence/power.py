@@ -211,10 +211,10 @@ def measure_looks(
 
 
 def find_bias(outcome: Outcome, truth: Floats, seeds: int) -> dict[str, object]:
-    """By how much studies that end early overstate the best level less the lowest, in points.
+    """By how much studies that end early overstate the best level minus the lowest, in points.
 
     The share of the studies that end before the last look with a peak or a trend, and the mean of
-    their estimate less the true difference of the same two levels.
+    their estimate minus the true difference of the same two levels.
     """
     decided = ~np.isin(outcome.verdict, ("flat", *UNDECIDED))
     early = decided & (outcome.runs < seeds * len(truth))

@@ -41,7 +41,7 @@ ASKED = (
 class Truth:
     """The means of the configurations, and which of the four questions have a difference of 0.
 
-    `by_branch` is slice a less slice b at branch x and at y.
+    `by_branch` is slice a minus slice b at branch x and at y.
     """
 
     name: str

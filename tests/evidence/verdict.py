@@ -4,7 +4,7 @@ A study is S seeds by L levels, evenly spaced in log MTD from 5 to 200; score = 
 effect of the seed (standard deviation 5) + error (`errors.py`). Cells: 5 curves under every model
 of the errors, failed runs at high MTD, and peaks; 3 to 13 seeds, 5 to 20 levels. A verdict is false
 where the true scores contradict it: "peaked" where no inner level has a slope up to it and one down
-from it; every trend where the slope over all levels or the last level less the first one has not
+from it; every trend where the slope over all levels or the last level minus the first one has not
 its sign; "rising" also where the last level is the margin or more below the best one, and "rising,
 lower at the end" where it is the best; "flat" where two levels differ by the margin or more.
 """

@@ -65,7 +65,7 @@ def test_every_command_reads_such_a_study(run: Command) -> None:
     assert "reproduce" not in shown
     assert "model" not in shown
     compared = run("compare own 1 0").stdout
-    assert "trial 1 less trial 0: +1.50 points (95 % CI 1.50 to 1.50" in " ".join(compared.split())
+    assert "trial 1 minus trial 0: +1.50 points (95 % CI 1.50 to 1.50" in " ".join(compared.split())
     run("export-study own --out copy.db")
     run("delete own --yes")
     run("import-study copy.db")

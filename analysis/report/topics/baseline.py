@@ -23,7 +23,7 @@ class BaselineComparison:
         name: the settings that the study file gives the baseline, as text.
         against: `compare_with_baseline`; None where none of its trials has a score yet.
         best: the number of a trial of the configuration that it is compared with; None without one.
-        difference: the baseline less that configuration, in points; NaN where not known.
+        difference: the baseline minus that configuration, in points; NaN where not known.
         seeds: those that the two share.
         sentence: the comparison as text.
     """
@@ -83,7 +83,7 @@ def build(context: StudyContext) -> Contents | None:
         table = add_baseline(against.table.assign(role="search"), against, role="baseline")
     if against is not None and against.compared:
         rule = (
-            "Differences are the baseline less the configuration, with seeds as blocks. Since the "
+            "Differences are the baseline minus the configuration, with seeds as blocks. Since the "
             "best configuration is chosen by the same scores, the intervals hold for all "
             f"{format_count(against.compared, 'configuration')} at once (many-to-one "
             "comparisons)."
@@ -97,9 +97,9 @@ def build(context: StudyContext) -> Contents | None:
         ),
         tables=(
             make_table(
-                table.rename(columns={"difference": "baseline less it"}),
+                table.rename(columns={"difference": "baseline minus it"}),
                 caption="The configurations and the baseline, the "
-                f"{context.write.say('highest')} mean first; the baseline less each.",
+                f"{context.write.say('highest')} mean first; the baseline minus each.",
                 csv="baseline",
                 labels=context.labels,
                 write=context.write,

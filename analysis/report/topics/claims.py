@@ -182,14 +182,14 @@ def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
             "why, or what would decide": table["why"],
             "Holm": table["holm"],
             "scale": table["scale"],
-            "what less what": table["difference"],
+            "comparison": table["difference"],
             "source": table["source"],
             "study": table["study"],
         }
     )
     caption = (
-        "Claims of the papers. Sizes are differences, the first side less the second, in points or "
-        "in the unit that the scale names; of several that which is least like the claim."
+        "Claims of the papers. Sizes are differences, the first side minus the second, in points "
+        "or in the unit that the scale names; of several that which is least like the claim."
     )
     made = make_table(shown, caption=caption, csv="claims", most=len(shown))
     addresses = tuple(_find_address(row) for row in rows) if links else ()

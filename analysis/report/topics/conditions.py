@@ -124,7 +124,7 @@ def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> D
         ],
         height=2.8,
         caption=(
-            "Each level of MTD less the mean over the levels of its condition, within seeds; bars "
+            "Each level of MTD minus the mean over the levels of its condition, within seeds; bars "
             f"are {PERCENT} intervals over seeds{describe_items(items)}, and rings mark the levels "
             "that are statistically indistinguishable from the best."
         ),

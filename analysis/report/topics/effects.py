@@ -26,7 +26,7 @@ def build(context: StudyContext) -> Contents | None:
     tables = (
         make_table(
             effects.settings.head(_MOST_PAIRS),
-            caption="Effects of the settings: the mean score with one value less that with "
+            caption="Effects of the settings: the mean score with one value minus that with "
             "another, over all values of the other settings, with a "
             f"{PERCENT} CI that is simultaneous for all pairs of values of all settings and "
             f"{covered}.{rest}",
@@ -67,7 +67,7 @@ def _draw(effects: Effects) -> Drawing:
         f"Score by {clean(first, most=40)} and {clean(second, most=40)}",
         [("", lambda ax: figures.draw_interaction(cells, ax, first=first, second=second))],
         height=3.8,
-        caption="The score less its seed's mean over all configurations, averaged over seeds and "
+        caption="The score minus its seed's mean over all configurations, averaged over seeds and "
         f"the other settings; bars are {PERCENT} CIs over seeds, for these items. Parallel lines: "
         "no interaction.",
         alt="",

@@ -138,7 +138,7 @@ _CAPTIONS = {
     "rows": "Lines are {} over seeds{}.",
     "grid": f"Mean scores; {_SHADES}",
     "seeds": (
-        "First: a point per seed, its score less its mean over all configurations, so that only "
+        "First: a point per seed, its score minus its mean over all configurations, so that only "
         "differences within a seed are left; the line is their mean. Second: mean scores; "
         f"{_SHADES}"
     ),

@@ -27,7 +27,7 @@ def _build_difference(context: StudyContext) -> Contents | None:
     sizes = pd.DataFrame(map(vars, question.judged.sizes))
     table = context.write.frame(sizes).assign(difference=names)[["difference", *sizes]]
     shown = make_table(
-        table.rename(columns={"difference": "what less what"}),
+        table.rename(columns={"difference": "comparison"}),
         caption="The differences asked about, with simultaneous intervals.",
         csv="question",
         labels={
@@ -52,7 +52,7 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
         cells = summarise(compute_deviations(runs, names), by=names, value="deviation")
         cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
         panel = "", lambda ax: figures.draw_interaction(cells, ax, first=first, second=others[0])
-        caption = f"The score less its seed's mean, averaged over seeds. {caption}"
+        caption = f"The score minus its seed's mean, averaged over seeds. {caption}"
         return Drawing(title, [panel], 3.8, caption, alt=context.answer.sentence)
     means = summarise_scores(runs, by=[first], items=context.study.items)
     means = means.join(describe_means(means, runs, by=[first], write=context.write))
@@ -101,7 +101,7 @@ def _tabulate(question: Question, stated: Sequence[float] = ()) -> dict[str, obj
         "declared": describe_recorded(question.after or 0),
         "answer": clean(answer.heading),
         "outcome": answer.outcome.value,
-        "what less what": clean(effect.text) if effect else "",
+        "comparison": clean(effect.text) if effect else "",
         "difference": effect.value if effect else "",
         "interval": effect.interval if effect and not is_stated else "",
     }

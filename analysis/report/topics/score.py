@@ -166,8 +166,8 @@ def draw(context: StudyContext) -> Drawing | None:
         panels.append(("each level, within seeds", _paired(context)))
         smooth = f" The line is a smooth curve with a {PERCENT} band for the whole of it."
         parts += [
-            "Second panel: each level less the mean over levels, within seeds, on which the answer "
-            f"rests; bars are {PERCENT} intervals, and rings mark the levels that are "
+            "Second panel: each level minus the mean over levels, within seeds, on which the "
+            f"answer rests; bars are {PERCENT} intervals, and rings mark the levels that are "
             f"statistically indistinguishable from the best.{smooth if _curves(context) else ''}"
         ]
     return Drawing(
@@ -290,7 +290,7 @@ def _build_published(context: StudyContext) -> Contents | None:
         [("", lambda ax: figures.draw_deviations(context.paired, published, ax))],
         height=3.2,
         caption=(
-            f"Each curve less its mean over its own levels, which differ; the paper's is figure 2 "
+            f"Each curve minus its mean over its own levels, which differ; the paper's is figure 2 "
             f"({SOURCE}). Bands are {PERCENT} intervals."
         ),
         alt=describe_curve(published, "The published mean is"),

@@ -82,7 +82,7 @@ def shown(colour: object, mode: str) -> Floats:
     if mode == "light":
         return rgb
     inverted = 0.93 * (1 - rgb) + 0.07 * rgb
-    # hue-rotate(180deg) of CSS filters: twice the grey of these weights less the colour
+    # hue-rotate(180deg) of CSS filters: twice the grey of these weights minus the colour
     return np.clip(2 * np.array([0.213, 0.715, 0.072]) @ inverted - inverted, 0, 1)
 
 

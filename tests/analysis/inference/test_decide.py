@@ -375,7 +375,7 @@ class TestSession:
         path = tmp_path / "s.json"
         ask(path, self.scores, 4)
         text = path.read_text()
-        with pytest.raises(ValueError, match=r"c1 less c0 was .* seed 3 .* is missing now"):
+        with pytest.raises(ValueError, match=r"c1 minus c0 was .* seed 3 .* is missing now"):
             ask(path, self.scores, 3)
         changed = self.scores.copy()
         changed[1, 1] += 1

@@ -52,7 +52,7 @@ def test_items_alone_give_the_t_interval_over_them() -> None:
 
 
 def test_what_an_item_does_to_one_seed_alone_is_not_counted_twice() -> None:
-    """By hand: 8 / (2 · 1) of the items in common, less 4 / (1 · 2 · 4) of single seeds."""
+    """By hand: 8 / (2 · 1) of the items in common, minus 4 / (1 · 2 · 4) of single seeds."""
     values, influences = np.array([10.0, 12.0]), np.array([[3.0, -3.0], [1.0, -1.0]])
     found = estimate_over_items(values, influences)
     expected = estimate(values, of_items=3.5, freedom=1)

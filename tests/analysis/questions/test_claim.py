@@ -83,7 +83,7 @@ def test_slices_are_matched_by_share() -> None:
     assert middle.judged.verdict == "replicated"
     # the difference that is least like the claim: to the newest half
     assert middle.judged.size.mean == pytest.approx(2 + 2 * np.mean(JITTER), abs=1e-9)
-    assert middle.effect.text == "slice 1/4-3/4 less slice 0-1/2"
+    assert middle.effect.text == "slice 1/4-3/4 minus slice 0-1/2"
     assert middle.sizes == pytest.approx([0.92, 1.31, 0.84])
     above_all = found["slice-middle-above-all"]
     assert above_all.judged.verdict == "contradicted"

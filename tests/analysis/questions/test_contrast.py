@@ -82,15 +82,15 @@ def test_it_is_stated_by_the_values_of_a_setting_on_which_it_depends(ask: Ask) -
     assert question.dependence == "branch"
     names, sizes = question.family_of_differences.names, question.judged.sizes
     assert names == (
-        "slice new less old, at branch online",
-        "slice new less old, at branch target",
+        "slice new minus old, at branch online",
+        "slice new minus old, at branch target",
     )
     for branch, size in zip(("online", "target"), sizes, strict=True):
         assert size.mean == pytest.approx(by_seed(runs[runs["branch"] == branch]).mean())
     # the difference that is nearest to 0 leads, the other one is stated behind it
     answer = question.answer
     assert answer.effect.text.endswith("at branch online")
-    assert "slice new less old, at branch target: 8." in answer.certainty
+    assert "slice new minus old, at branch target: 8." in answer.certainty
     assert answer.outcome is QuestionOutcome.SHOWN
 
 
@@ -170,7 +170,7 @@ def test_json_has_the_differences(ask: Ask) -> None:
     fields = list_fields(results)
     assert (fields["verdict"], fields["outcome"]) == ("different", "shown")
     [difference] = fields["differences"]
-    assert difference["difference"] == "slice new less old"
+    assert difference["difference"] == "slice new minus old"
     assert difference["mean"] == pytest.approx(results.answer.effect.size.mean)
 
 

@@ -25,7 +25,7 @@ def test_of_three_values_the_largest_difference_is_stated_upwards(ask: Ask) -> N
     question = question_of(ask(runs, {"effect": "slice"}))
     means = runs.groupby("slice")["score"].mean()
     assert len(question.judged.sizes) == 3
-    assert question.answer.effect.text == "slice old less slice new"
+    assert question.answer.effect.text == "slice old minus slice new"
     assert question.answer.effect.size.mean == pytest.approx(means["old"] - means["new"])
     size = question.answer.effect.size
     assert 2 < size.low < size.mean < size.high
@@ -56,7 +56,7 @@ def test_an_interaction_is_a_difference_of_differences(ask: Ask) -> None:
     expected = (means["new", "online"] - means["old", "online"]) - (
         means["new", "target"] - means["old", "target"]
     )
-    name = "slice new less slice old, more with branch online than with branch target"
+    name = "slice new minus slice old, more with branch online than with branch target"
     assert sizes[name].mean == pytest.approx(expected)
     assert question.outcome is QuestionOutcome.SHOWN
     assert question.answer.heading == "The effect of slice depends on branch"
@@ -73,7 +73,7 @@ def test_a_combination_without_a_score_has_no_part_in_an_interaction(ask: Ask) -
     runs = whole[~lost]
     question = question_of(ask(runs, {"interaction": ["slice", "branch"]}))
     [name], [size] = question.family_of_differences.names, question.judged.sizes
-    assert name == "slice middle less slice old, more with branch online than with branch target"
+    assert name == "slice middle minus slice old, more with branch online than with branch target"
     means = runs.groupby(["slice", "branch"])["score"].mean()
     expected = (means["middle", "online"] - means["old", "online"]) - (
         means["middle", "target"] - means["old", "target"]

@@ -26,8 +26,8 @@ BASE = Verdict(
 )
 _RUNNER_UP = "Above the runner-up, MTD 41: 0.50 points (95 % CI -0.75 to 1.75). "
 _LOWEST = "5.98 points (95 % CI 3.50 to 8.46)."
-_LARGEST = f"MTD 28, the highest mean, less MTD 10, the lowest mean: +{_LOWEST} {_RUNNER_UP}"
-_RISE = f"MTD 28, the highest mean, less MTD 10, the first level: +{_LOWEST} {_RUNNER_UP}"
+_LARGEST = f"MTD 28, the highest mean, minus MTD 10, the lowest mean: +{_LOWEST} {_RUNNER_UP}"
+_RISE = f"MTD 28, the highest mean, minus MTD 10, the first level: +{_LOWEST} {_RUNNER_UP}"
 _COUNTS = "8 seeds, 7 levels, MTD 10 to 208."
 
 
@@ -35,7 +35,7 @@ def test_a_peak_states_how_far_it_is_above_the_higher_end() -> None:
     peaked = replace(BASE, verdict="peaked", p_value=0.0001)
     above = f"{_RUNNER_UP}Above the lowest, MTD 10: {_LOWEST}"
     assert write_sentence(peaked) == (
-        "The score peaks between MTD 18 and 41. MTD 28, the highest mean, less MTD 208, the last "
+        "The score peaks between MTD 18 and 41. MTD 28, the highest mean, minus MTD 208, the last "
         f"level: +4.51 points (95 % CI 2.50 to 6.52). {above} p < 0.001 for a peak "
         f"(multiplicity-adjusted); {_COUNTS} Statistically indistinguishable from the best of 7 "
         "levels (95 % confidence): MTD 18, 28, 41."
@@ -54,7 +54,7 @@ def test_an_end_that_may_be_as_good_as_a_peak_is_named() -> None:
     answer = "The score rises and falls inside the range; it is best between MTD 10 and 41"
     assert answer_shape(first) == answer
     sentence = write_sentence(first)
-    assert sentence.startswith(f"{answer}. MTD 28, the highest mean, less MTD 208")
+    assert sentence.startswith(f"{answer}. MTD 28, the highest mean, minus MTD 208")
     assert sentence.endswith("from the best of 7 levels (95 % confidence): MTD 10, 28, 41.")
     last = answer_shape(replace(first, optimal_range=(28, 208)))
     assert last.endswith("inside the range; it is best between MTD 28 and 208")
@@ -75,7 +75,7 @@ def test_a_trend_states_the_differences_and_what_was_not_tested() -> None:
     )
     falling = write_sentence(replace(rising, verdict="falling", peak_mtd=10, optimal_range=(10,)))
     assert falling.startswith("The score falls with MTD, from 10, the lowest tested. MTD 10, the ")
-    assert "less MTD 208, the last level: +4.51 points" in write_sentence(
+    assert "minus MTD 208, the last level: +4.51 points" in write_sentence(
         replace(BASE, verdict="falling", peak_mtd=10, leads=BASE.leads[:2])
     )
     assert falling.endswith(": MTD 10. MTDs below 10 were not tested.")
@@ -124,7 +124,7 @@ def test_an_open_end_states_what_is_open() -> None:
 
 def test_a_flat_score_states_its_margin_and_significance_level() -> None:
     assert write_sentence(replace(BASE, verdict="flat")) == (
-        "MTD makes no difference between 10 and 208. MTD 28, the highest mean, less MTD 10, the "
+        "MTD makes no difference between 10 and 208. MTD 28, the highest mean, minus MTD 10, the "
         "lowest mean: +5.98 points. Above the runner-up, MTD 41: 0.50 points. Any two levels "
         f"differ by less than 0.5 points (equivalence tests at 5 %); {_COUNTS}"
     )

@@ -67,7 +67,7 @@ def test_methods_at_an_equal_budget_open_the_page_each_at_its_best_and_its_rate(
         "MoCoSE (queue size 448, learning rate 0.001)",
     )
     assert shown.answer == f"At an equal budget, {best} is best"
-    assert shown.effect.text == f"{best} less {other}"
+    assert shown.effect.text == f"{best} minus {other}"
     study = queue_or_batch()
     table = compute_configurations(study, study.trials).set_index("mean")
     row = table[table["queue_size"] == 448].iloc[0]
@@ -237,8 +237,8 @@ def test_an_interaction_is_on_the_first_screen_with_its_interval() -> None:
     found = StudyContext(study).effects
     row = found.interactions.iloc[0]
     text = (
-        f"The effect of queue size depends on temperature: 1024 less 64 is {row['difference']:.2f} "
-        f"points (95 % CI {row['low']:.2f} to {row['high']:.2f}) more with temperature 0.05 than "
+        f"The effect of queue size depends on temperature: 1024 minus 64 is {row['difference']:.2f}"
+        f" points (95 % CI {row['low']:.2f} to {row['high']:.2f}) more with temperature 0.05 than "
         "with 0.1. Highest means by temperature: queue size 1024 at 0.05, 64 at 0.1."
     )
     assert text in headline_of(study).certainty

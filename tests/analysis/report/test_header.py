@@ -17,7 +17,7 @@ def test_the_summary_is_the_answer_and_the_effect_of_training() -> None:
     trials = make_trials()
     verdict, training = summarise_study(StudyContext(build_study(trials)))
     assert verdict.startswith(
-        "The score peaks between MTD 8 and 10.7. MTD 8.67, the highest mean, less MTD 14.7, "
+        "The score peaks between MTD 8 and 10.7. MTD 8.67, the highest mean, minus MTD 14.7, "
     )
     assert "3 seeds, 8 levels, MTD 5 to 14.7. " in verdict
     mean = trials["score"].mean()

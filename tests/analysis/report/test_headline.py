@@ -50,7 +50,7 @@ def test_a_peak_is_answered_recommended_and_confirmed() -> None:
         "How does sts_average depend on the maximum traceable distance (MTD)?"
     )
     assert shown.answer == "The score peaks between MTD 8 and 8.67"
-    assert shown.effect.text == "MTD 8.67, the highest mean, less MTD 14.7, the last level"
+    assert shown.effect.text == "MTD 8.67, the highest mean, minus MTD 14.7, the last level"
     assert shown.certainty.startswith("Above the runner-up, MTD 8: ")
     assert "for a peak (multiplicity-adjusted)" in shown.certainty
     assert "3 seeds, 8 levels" in shown.certainty
@@ -163,7 +163,7 @@ def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() ->
     shown = headline_of(study)
     assert shown.answer == "MTD alone does not determine the score"
     assert re.fullmatch(
-        r"η 0.75 with K/N \d \(MTD \d+\) less η 0.\d+ with K/N \d \(MTD \d+\), "
+        r"η 0.75 with K/N \d \(MTD \d+\) minus η 0.\d+ with K/N \d \(MTD \d+\), "
         "the most different at nearly equal MTD",
         shown.effect.text,
     )
@@ -228,7 +228,7 @@ def test_a_learning_rate_study_opens_with_a_paired_difference() -> None:
     assert shown.question == "Which configuration has the highest sts_average?"
     assert shown.answer == "learning rate 0.001 is best"
     assert shown.effect.value == "+2.05"
-    assert shown.effect.text == "learning rate 0.001 less learning rate 0.0001"
+    assert shown.effect.text == "learning rate 0.001 minus learning rate 0.0001"
     assert shown.certainty == "Blocked by seed, multiplicity-adjusted; 6 seeds."
     equal = pd.concat([low, high.assign(score=low["score"].to_numpy()[::-1])], ignore_index=True)
     shown = headline_of(build_study(equal.assign(number=range(12))))
@@ -345,7 +345,7 @@ def test_the_best_is_not_the_one_that_ran_with_easier_seeds() -> None:
     study = rates_study({1e-4: [47.0, 49.2, 46.1], 1e-3: best, 1e-2: [49, 51, 48.2, 19, 21]})
     shown = headline_of(study)
     assert shown.answer == "learning rate 0.001 is best"
-    assert shown.effect.text == "learning rate 0.001 less learning rate 0.01, the runner-up"
+    assert shown.effect.text == "learning rate 0.001 minus learning rate 0.01, the runner-up"
     assert "Above the lowest, learning rate 0.0001:" in shown.certainty
 
 
@@ -354,7 +354,7 @@ def test_the_runner_up_of_equal_configurations_is_the_equal_one() -> None:
     scores = [40.1 + 0.2 + seed for seed in range(4)], [40.3 + seed for seed in range(4)]
     shown = headline_of(rates_study({1e-2: [35.0] * 4, 1e-3: scores[1], 1e-4: scores[0]}))
     assert shown.answer.startswith("learning rate 0.001 has the highest mean score")
-    assert shown.effect.text == "learning rate 0.001 less learning rate 0.0001, the runner-up"
+    assert shown.effect.text == "learning rate 0.001 minus learning rate 0.0001, the runner-up"
     assert shown.effect.value == "+0.00"
 
 
@@ -395,7 +395,7 @@ def test_the_method_that_may_be_best_is_named_although_it_is_not_the_runner_up()
     rows = [one.assign(method=name, score=40 - np.array(points)) for name, points in below.items()]
     trials = pd.concat(rows, ignore_index=True).assign(number=range(18))
     shown = headline_of(build_study(trials))
-    assert shown.effect.text == "SimCSE less mixcse, the runner-up"
+    assert shown.effect.text == "SimCSE minus mixcse, the runner-up"
     assert shown.answer == "SimCSE has the highest mean score; consert is not significantly worse"
 
 
@@ -526,7 +526,7 @@ def test_training_that_did_not_raise_the_score_is_the_headline(above: float, ans
     shown = headline_of(study)
     assert shown.answer == answer
     assert shown.certainty.startswith(f"Before training {before:.2f}, after it ")
-    peak = "The score peaks between MTD 8 and 8.67. MTD 8.67, the highest mean, less MTD 14.7, "
+    peak = "The score peaks between MTD 8 and 8.67. MTD 8.67, the highest mean, minus MTD 14.7, "
     assert peak in shown.certainty
     assert float(shown.effect.value) == pytest.approx(-above, abs=0.01)
     assert shown.recommendation.label == "Highest mean, not above that before training"

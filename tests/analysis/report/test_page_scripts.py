@@ -110,7 +110,7 @@ def test_the_printed_page_is_whole(page: "Page") -> None:
     unfold(page)
     assert page.locator("details[open]").count() == 0
     page.emulate_media(media="print")
-    # the width of A4 less its margins
+    # the width of A4 minus its margins
     page.set_viewport_size({"width": 680, "height": 960})
     assert shown(page).count() == 24
     assert page.locator("nav, .copy, .filter").locator("visible=true").count() == 0

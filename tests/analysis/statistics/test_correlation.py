@@ -25,7 +25,7 @@ def trials_of(scores: dict[int, list[float]]) -> pd.DataFrame:
 
 
 def slow_kendall(score: list[float]) -> float:
-    """Concordant less discordant pairs, over all pairs (no ties)."""
+    """Concordant minus discordant pairs, over all pairs (no ties)."""
     signs = [
         np.sign(score[j] - score[i]) for i in range(len(score)) for j in range(i + 1, len(score))
     ]

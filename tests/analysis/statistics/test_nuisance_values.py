@@ -38,7 +38,7 @@ def test_each_group_has_the_value_with_its_highest_mean() -> None:
     assert table["group"].tolist() == ["a", "a", "b", "b"]
     assert table["mean"].tolist() == pytest.approx([32.0, 34.0, 20.5, 18.0])
     assert table["n"].tolist() == [2] * 4
-    # of 0.01 less 0.1 the differences are -3 and -1, of 0.1 less 0.01 in the other -2 and -3
+    # of 0.01 minus 0.1 the differences are -3 and -1, of 0.1 minus 0.01 in the other -2 and -3
     assert table["difference"].tolist() == pytest.approx([-2.0, 0.0, 0.0, -2.5])
     errors = table["difference_se"].tolist()
     assert (errors[0], errors[3]) == pytest.approx((1.0, 0.5))
