@@ -49,16 +49,16 @@ def draw_training(
 ) -> None:
     """The mean of each group of trials over the steps with its band, and faint lines of trials.
 
-    Of more than six groups, a line for each trial, coloured by method where that varies, else by
-    MTD. `curves` have number, step, `value`, method, mtd (0 for none), group, text and trial;
-    `means` is `compute_training_means`.
+    Of more than six groups, the same without bands and coloured by method where that varies, else
+    a line for each trial, coloured by MTD. `curves` have number, step, `value`, method, mtd (0 for
+    none), group, text and trial; `means` is `compute_training_means`.
     """
     known = curves[curves[value].notna()]
     few = means["group"].nunique() <= MOST_MARKED
     if few:
         _draw_training_means(known, means, ax, value=value)
     else:
-        _draw_training_lines(known, ax, value=value)
+        _draw_training_lines(known, means, ax, value=value)
     ends = known.groupby("number").tail(1)
     add_spots(ax, ends["step"], ends[value], ends)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
@@ -83,14 +83,16 @@ def _draw_training_means(known: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, 
         ax.fill_between(rows["step"], rows["low"], rows["high"], **band)
 
 
-def _draw_training_lines(known: pd.DataFrame, ax: Axes, *, value: str) -> None:
+def _draw_training_lines(known: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, value: str) -> None:
     if known["method"].nunique() > 1:
         for place, (method, curves) in enumerate(known.groupby("method")):
             turn = place // len(style.BATCHES)
             line = style.line_of(turn - 1) if turn else "-"
-            options: dict[str, Any] = {"color": style.mark_of(place)[0], "ls": line, "lw": 1}
+            options: dict[str, Any] = {"color": style.mark_of(place)[0], "ls": line}
             for _, curve in curves.groupby("number"):
-                ax.plot(curve["step"], curve[value], alpha=0.8, **options)
+                ax.plot(curve["step"], curve[value], alpha=0.3, linewidth=0.7, **options)
+            for _, mean in means[means["group"].isin(curves["group"])].groupby("group"):
+                ax.plot(mean["step"], mean["mean"], linewidth=1.6, zorder=4, **options)
             ax.plot([], [], label=style.printable(str(method)), **options)
         style.add_legend(ax)
         return

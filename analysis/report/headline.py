@@ -42,6 +42,7 @@ from mtdlab.analysis.report.study_facts import (
 )
 from mtdlab.analysis.report.text_tables import write_results
 from mtdlab.analysis.report.topics.claims import find_claims, list_lines
+from mtdlab.analysis.report.topics.references import is_below_untrained
 from mtdlab.analysis.report.warnings import list_caveats
 from mtdlab.analysis.statistics.best_trial import DEV, find_scores
 from mtdlab.analysis.statistics.configurations import estimate_configuration
@@ -88,18 +89,22 @@ def ask(context: StudyContext) -> str:
 
 def recommend(context: StudyContext, status: Status) -> Recommendation | None:
     """The configuration of the answer's trial; None without a completed trial."""
-    answer, so_far = context.answer, context.write.say("Highest mean so far")
+    answer, write = context.answer, context.write
     if answer.number is None:
         return None
+    label = answer.recommendation if status.is_over else write.say("Highest mean so far")
+    if is_below_untrained(context):
+        label = write.say("Highest mean, below the untrained encoder")
     if answer.is_below_baseline and context.study.baseline and context.against_baseline:
         values = context.study.baseline.values
+        recommended = label == answer.recommendation
         return Recommendation(
-            "Recommended configuration: the baseline" if status.is_over else so_far,
+            "Recommended configuration: the baseline" if recommended else f"{label}: the baseline",
             {clean(name): clean(format_value(name, value)) for name, value in values.items()},
             f"{_state_mean(context, context.against_baseline.mean)} The kept model is not of it.",
         )
     return Recommendation(
-        answer.recommendation if status.is_over else so_far,
+        label,
         _list_settings(context, answer.number),
         _describe_score(context, answer.number),
         *describe_model(context, answer.number),
@@ -173,6 +178,10 @@ def find_nextstep(context: StudyContext, status: Status) -> NextStep:
         return step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
     if study.name.endswith(CONFIRMATION_SUFFIX) and study.invocation.command == "confirm":
         return step("Compare with the study that chose the two configurations")
+    if answer.is_below_baseline and is_below_untrained(context):
+        return step(
+            "Vary something else: neither search nor baseline reaches the untrained encoder"
+        )
     return extend_range(study.tuning) or answer.suggest()
 
 

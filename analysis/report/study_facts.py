@@ -191,7 +191,7 @@ def define_asked(context: StudyContext) -> str:
     }
     return " ".join(
         f"{(name := name_setting(key))[:1].upper()}{name[1:]}: "
-        f"{clean(text.replace('`', ''), most=_MOST_LETTERS)}."
+        f"{clean(text.replace('`', '').partition('; ')[0], most=_MOST_LETTERS)}."
         for key, text in texts.items()
     )
 
@@ -229,6 +229,8 @@ def describe_encoder(context: StudyContext) -> str:
         named = format_count(count, "encoder")
     elif encoder is None:
         named = "encoder not recorded"
+    elif encoder.name == BUILT_IN:
+        named = f"the built-in encoder ({encoder.size})"
     else:
         named = f"encoder {clean(encoder.name, most=_MOST_LETTERS)} ({encoder.size})"
     if corpus is None:
@@ -250,14 +252,19 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
     varied.append(format_count(int(study.trials["seed"].nunique()), "seed") + so_far)
     data = [study.score_format.name]
     if used.corpus:
-        data.append(f"trained on {used.corpus.size}")
+        data.append(f"trained on {_name_built_in(used.corpus.size, 'text')}")
     if study.program:
         data.append(f"as returned by {study.program}")
     if study.table:
         data.append(f"table {study.table['table']}")
     if used.evaluation:
-        data.append(f"evaluated on {used.evaluation.size}")
+        data.append(f"evaluated on {_name_built_in(used.evaluation.size, 'pairs')}")
     return {"Varied": "; ".join(varied), "Data and metric": clean("; ".join(data))}
+
+
+def _name_built_in(size: str, kind: str) -> str:
+    """A size, which begins with the name of the data, with the built-in data in words."""
+    return size.replace(f"{BUILT_IN}:", f"the built-in {kind}:", 1)
 
 
 def describe_model(context: StudyContext, number: int) -> tuple[str, str]:

@@ -67,7 +67,7 @@ class MoCoSESettings(HistorySettings, HeadSettings):
     )
     queue_slice: Annotated[str, AfterValidator(_check_slices)] = setting(
         "all",
-        "positions that enter the loss once the queue is full, 0 the newest: `0-256,768-1024`",
+        "positions of the queue that enter the loss once full, 0 the newest; `0-256,768-1024`",
     )
     queue_fill: Literal["exact", "published"] = setting(
         "exact", "filling of the queue; `published`: with the excess of the authors' program"

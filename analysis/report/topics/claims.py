@@ -46,9 +46,9 @@ RULE = (
     f"Replicated: the {PERCENT} interval of each paired difference lies on the claimed side of 0, "
     "or, of a claim of no difference, within its margin. Contradicted: that of one lies on the "
     f"other side, or a difference that is printed as {CLEAR:g} point or more is shown to be less "
-    "than half of that. Each claim has its own error rate of 5 %; “Holm” says whether it is "
-    "replicated with one for all of these claims. A printed size of less than 1 point is within "
-    "the scatter of the paper's own values."
+    "than half of that. Each claim has its own error rate of 5 %; “not with Holm's rule” is one "
+    "that is not replicated with one rate for all of these claims. A printed size of less than 1 "
+    "point is within the scatter of the paper's own values."
 )
 
 
@@ -160,7 +160,14 @@ def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
 def _describe_row(row: Mapping[Hashable, object]) -> str:
     published = f"; published {row['published']}" if row["published"] else ""
     ours = _name_size(row)
-    return f"{SIGNS[str(row['verdict'])]} {row['verdict']}: {row['claim']} Here {ours}{published}"
+    return f"{_name_verdict(row)}: {row['claim']} Here {ours}{published}"
+
+
+def _name_verdict(row: Mapping[Hashable, object]) -> str:
+    """The verdict with its sign, and that it does not hold with one error rate for all claims."""
+    verdict = str(row["verdict"])
+    limited = ", not with Holm's rule" if verdict == "replicated" and row["holm"] == "no" else ""
+    return f"{SIGNS[verdict]} {verdict}{limited}"
 
 
 def _name_size(row: Mapping[Hashable, object]) -> str:
@@ -176,11 +183,10 @@ def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
     shown = pd.DataFrame(
         {
             "claim": table["claim"],
-            "verdict": [f"{SIGNS[str(row['verdict'])]} {row['verdict']}" for row in rows],
+            "verdict": [_name_verdict(row) for row in rows],
             "published size": table["published"],
             f"here, {PERCENT} CI": [_name_size(row) for row in rows],
             "why, or what would decide": table["why"],
-            "Holm": table["holm"],
             "scale": table["scale"],
             "comparison": table["difference"],
             "source": table["source"],

@@ -88,10 +88,12 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
         means = compute_training_means(curves, value=value)
         return lambda ax: figures.draw_training(curves, means, ax, value=value, label=label)
 
+    few = curves["group"].nunique() <= MOST_MARKED
+    interval = f", with its {PERCENT} interval for these evaluation items," if few else ""
     lines = (
-        f"The mean over seeds of the trials that reached the last step, with its {PERCENT} "
-        "interval for these evaluation items, and a faint line per trial"
-        if curves["group"].nunique() <= MOST_MARKED
+        f"The mean over seeds of the trials that reached the last step{interval} and a faint line "
+        "per trial"
+        if few or curves["method"].nunique() > 1
         else "A line per trial"
     )
     program = context.study.program

@@ -262,6 +262,10 @@ def test_training_curves_of_many_methods_have_a_colour_and_a_name_for_each(ax: A
     assert named == [f"method {place}" for place in range(8)]
     looks = {(line.get_color(), str(line.get_linestyle())) for line in ax.get_lines()}
     assert len(looks) == 8
+    means_drawn = [line for line in ax.get_lines() if line.get_zorder() == 4]
+    # method 0 has trials 0 and 8
+    assert [*map(float, np.asarray(means_drawn[0].get_ydata()))] == pytest.approx([14, 24])
+    assert len(means_drawn) == 8
 
 
 def test_spectra_after_training_are_drawn_with_the_one_before(ax: Axes) -> None:

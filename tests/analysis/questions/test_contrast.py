@@ -48,7 +48,7 @@ def test_it_is_the_paired_difference_averaged_over_the_other_settings(ask: Ask) 
     assert size.high - size.low >= 0.99 * (paired.high - paired.low)
     assert size.high - size.low < 3 * (paired.high - paired.low)
     assert (question.outcome, question.judged.seeds) == (QuestionOutcome.SHOWN, 6)
-    assert question.answer.heading == "slice new scores more than old"
+    assert question.answer.heading == "Slice new scores more than old"
     assert question.answer.certainty.endswith(
         "Averaged over width and branch, on which the difference is not shown to depend."
     )
@@ -60,7 +60,7 @@ def test_the_order_of_the_values_is_the_direction_of_the_claim(ask: Ask) -> None
     forward = contrast_of(ask(runs, {"contrast": OLD_OR_NEW}))
     back = contrast_of(ask(runs, {"contrast": {"slice": ["old", "new"]}}))
     assert back.outcome is QuestionOutcome.OPPOSITE
-    assert back.answer.heading == "slice old scores less than new"
+    assert back.answer.heading == "Slice old scores less than new"
     [one], [other] = forward.judged.sizes, back.judged.sizes
     assert (other.mean, other.low, other.high) == pytest.approx((-one.mean, -one.high, -one.low))
 
@@ -90,7 +90,7 @@ def test_it_is_stated_by_the_values_of_a_setting_on_which_it_depends(ask: Ask) -
     # the difference that is nearest to 0 leads, the other one is stated behind it
     answer = question.answer
     assert answer.effect.text.endswith("at branch online")
-    assert "slice new minus old, at branch target: 8." in answer.certainty
+    assert "Slice new minus old, at branch target: 8." in answer.certainty
     assert answer.outcome is QuestionOutcome.SHOWN
 
 

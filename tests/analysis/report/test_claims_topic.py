@@ -45,6 +45,12 @@ def test_a_table_begins_with_what_is_shown() -> None:
     assert set(table["holm"]) <= {"yes", "no"}
     assert claims.summarise_claims(table) == "2 replicated and 2 contradicted of 4 tested claims"
     assert "0.1 would be replicated by chance" in claims.explain_claims(table)
+    alone = table.assign(holm="no")
+    shown = claims.show_claims(alone)
+    [verdict] = [at for at, column in enumerate(shown.columns) if column.label == "verdict"]
+    assert [row[verdict] for row in shown.rows] == (
+        ["✓ replicated, not with Holm's rule"] * 2 + ["✗ contradicted"] * 2
+    )
 
 
 def test_every_claim_has_a_row_with_its_reason() -> None:

@@ -77,8 +77,8 @@ def test_the_first_screen_says_what_varied_what_it_covers_and_what_training_gain
     )
     assert shown.facts == {
         "Varied": "ema_decay η: 0.5, 0.85, 0.99; 6 seeds",
-        "Data and metric": "sts_average; trained on builtin: 240 sentences; evaluated on builtin: "
-        "15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
+        "Data and metric": "sts_average; trained on the built-in text: 240 sentences; evaluated on "
+        "the built-in pairs: 15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
     }
     assert shown.rerun == "mtdlab sweep studies/mtd.yaml"
     means = study.trials.groupby("ema_decay")["score"].mean()
@@ -564,3 +564,15 @@ def test_an_exploratory_test_of_sufficiency_does_not_head_the_answer() -> None:
         "between 1/(1 − η) and K/N (p < 0.001)." in shown.certainty
     )
     assert "the verdict on MTD" in describe_error_rates(StudyContext(study))
+
+
+def test_nothing_is_recommended_that_scores_no_more_than_the_untrained_encoder() -> None:
+    trained = build_study(make_trials(times=(2,), decays=(0.5, 0.85, 0.99), seeds=range(6)))
+    best = float(trained.trials["score"].max())
+    labels = []
+    for score in (best - 50, best + 50):
+        references = pd.DataFrame({"encoder": ["tiny"], "reading": ["mean"], "score": [score]})
+        shown = headline_of(dataclasses.replace(trained, references=references))
+        assert shown.recommendation is not None
+        labels.append(shown.recommendation.label)
+    assert labels[0] != labels[1] == "Highest mean, below the untrained encoder"
