@@ -134,11 +134,7 @@ def read_cells(table: Path | pd.DataFrame) -> pd.DataFrame:
 
 
 def _read_results(folder: Path) -> pd.DataFrame:
-    """MTEB's results, MODEL/REVISION/TASK.json: a row with the task, the model and the score.
-
-    It is the mean main score over splits and subsets, as MTEB takes it. Raises TableError for a
-    folder without results, a file that is none, and two results of a model on a task.
-    """
+    """MTEB's results: task, model and the mean main score over splits and subsets, as MTEB's."""
     found = dict[tuple[str, str], tuple[str, Path]]()
     for path in sorted(folder.glob("*/*/*.json")):
         if path.name == "model_meta.json":

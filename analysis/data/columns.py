@@ -289,10 +289,7 @@ def _find_score(header: Sequence[str], names: Names) -> str:
 
 
 def _find_seed(header: Sequence[str], names: Names, *, required: bool) -> str:
-    """The only column called seed in a part of its name, or as another library calls it.
-
-    Empty text without one where it is not required.
-    """
+    """The only column called as a seed in a part of its name; empty where none is required."""
     seeds = [
         name
         for name in header

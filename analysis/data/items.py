@@ -120,11 +120,7 @@ class _Ranks:
 
 
 def _spearman_influences(first: _Ranks, second: _Ranks) -> Floats:
-    """The influence of each item on Spearman's correlation, (P,), by all ranks that it changes.
-
-    The correlation is the covariance of two columns of ranks over the root of the product of their
-    variances; NaN without any.
-    """
+    """The influence of each item on Spearman's correlation, (P,), by all ranks that it changes."""
     covariance = float(np.mean(first.centred * second.centred))
     of_covariance = (
         first.centred * second.centred

@@ -141,11 +141,6 @@ def _slice(text: str, size: int) -> str:
     return ",".join("-".join(str(Fraction(int(end), size)) for end in pair) for pair in ends)
 
 
-def _widths(runs: pd.DataFrame, width: int | None) -> pd.Series:
-    values = [_width(value, width) for value in runs["prediction_dim"].astype("float64")]
-    return pd.Series(values, index=runs.index, dtype="float64")
-
-
 def _width(dimension: float, width: int | None) -> float:
     """A dimension as a share of the encoder's, that of a third which it is rounded from."""
     if width is None or not np.isfinite(dimension):
@@ -167,18 +162,10 @@ def _augmented(runs: pd.DataFrame, _: int | None) -> pd.Series:
     return known.where(runs["augmentation"].notna())
 
 
-def _augmentation_kinds(runs: pd.DataFrame, width: int | None) -> pd.Series:
-    return _augmented(runs, width).map(_published_augmentation, na_action="ignore")
-
-
 def _published_augmentation(augmented: str) -> str:
-    """The published row that an augmentation is compared with; itself if there is no such row.
-
-    The paper does not state its share of typos and names only the languages of its
-    back-translation, not the models. Any share, and any models for these languages, are compared
-    with its rows.
-    """
+    """The published row that an augmentation is compared with; itself if there is no such row."""
     name, _, parameters = augmented.partition(":")
+    # the paper does not state its share of typos, nor the models of its back-translation
     if name == "typos" and "+" not in parameters:
         return "typos"
     if name == "back-translation":
@@ -191,9 +178,13 @@ def _published_augmentation(augmented: str) -> str:
 _COLUMNS: Mapping[str, Callable[[pd.DataFrame, int | None], pd.Series]] = {
     "share": _shares,
     "slice": _slices,
-    "width": _widths,
+    "width": lambda runs, width: (
+        runs["prediction_dim"].astype("float64").map(lambda value: _width(value, width))
+    ),
     "augmented": _augmented,
-    "augmentation_kind": _augmentation_kinds,
+    "augmentation_kind": lambda runs, width: _augmented(runs, width).map(
+        _published_augmentation, na_action="ignore"
+    ),
     "mtd": lambda runs, _: runs["mtd"].astype("float64"),
 }
 

@@ -176,11 +176,7 @@ def _read_distance(table: RunTable, columns: Columns) -> pd.Series:
 
 
 def _read_states(table: RunTable, scores: pd.Series) -> pd.Series:
-    """The state of each run: a run without a score is not COMPLETE but FAIL, whatever is stated.
-
-    Without a column of states, a run with a score is COMPLETE. Raises TableError for a value that
-    is no state, and for columns that contradict each other.
-    """
+    """The state of each run: one without a score is not COMPLETE but FAIL, whatever is stated."""
     recorded = [pd.Series("COMPLETE", index=scores.index)] if not table.states else []
     known = (
         f"a state must be one of {', '.join(_STATES)}; correct it, rename the column if it says "
@@ -196,12 +192,10 @@ def _read_states(table: RunTable, scores: pd.Series) -> pd.Series:
 
 
 def _read_setting(cells: pd.Series, none: str) -> pd.Series:
-    """Numbers if all values are numbers, else text; missing values are NaN, or the text `none`.
-
-    The digests of commits are text, also those that begin with 0 or read like 12e4567.
-    """
+    """Numbers if all values are numbers, else text; missing values are NaN, or the text `none`."""
     missing = is_missing_cell(cells)
     numbers = pd.to_numeric(cells.str.strip().mask(missing), errors="coerce").astype("float64")
+    # digests of commits may begin with 0, or read like 12e4567
     is_text = cells.str.match(r"\s*0\d") | (numbers.abs() == np.inf) & cells.str.contains("e")
     if (numbers.notna() | missing).all() and not is_text.any():
         return numbers
@@ -338,11 +332,6 @@ def _describe_repeated(trials: pd.DataFrame, names: Sequence[str], *, has_seeds:
     )
 
 
-def _describe_setting(name: str, column: str) -> str:
-    """The column of a setting, and the setting's name where that is not the column's."""
-    return f"{column} (here {name})" if name.removeprefix("run_") in TAKEN_NAMES else column
-
-
 def _describe(
     table: RunTable,
     source: Path | pd.DataFrame,
@@ -365,6 +354,10 @@ def _describe(
     better = "lower is better" if is_negated(metric) else "higher is better"
     is_numbered = len(given) > 0 and given.eq(trials["number"]).all()
     others = [name for name in table.others if not (is_numbered and name == "number")]
+    settings = (
+        f"{column} (here {name})" if name.removeprefix("run_") in TAKEN_NAMES else column
+        for name, column in table.settings.items()
+    )
     facts = {
         "table": f"{name}, {len(trials):,} row{'s' * (len(trials) != 1)}",
         "trial": "column number" if is_numbered else "numbers are those of the rows, from 0",
@@ -375,7 +368,7 @@ def _describe(
         "evaluator": f"column {table.named[EVALUATOR]}" if EVALUATOR in table.named else "",
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),
-        "settings": ", ".join(_describe_setting(*setting) for setting in table.settings.items()),
+        "settings": ", ".join(settings),
         "columns not read": ", ".join(name or "(without a name)" for name in others),
         "repeated": _describe_repeated(trials, names, has_seeds="seed" in table.named),
     }

@@ -57,10 +57,7 @@ def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
 
 
 def _fill(trials: pd.DataFrame, name: str, value: SettingValue, fillable: pd.Series) -> pd.Series:
-    """A column with its missing values replaced by the default, by NaN where not `fillable`.
-
-    Of a numeric type where the default and all values are numbers.
-    """
+    """A column with its missing values replaced by the default, by NaN where not `fillable`."""
     if name not in trials:
         default = pd.Series(value, index=trials.index)
         return default if fillable.all() else default.where(fillable)

@@ -334,12 +334,7 @@ def _draw_means(
     line: Any,
     untraced: str = "",
 ) -> None:
-    """A curve through the means with an MTD, and a horizontal line for each without.
-
-    `mark` is the colour of the line, and the marker at its right end, so that methods differ in
-    more than colour. `untraced` is the method of the means without an MTD, where the label does not
-    name it.
-    """
+    """A curve through the means with an MTD, and a horizontal line for each without, `untraced`."""
     colour, marker = mark
     curve, levels = means[means["mtd"] > 0], means[~(means["mtd"] > 0)]
     if len(curve):

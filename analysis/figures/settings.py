@@ -148,10 +148,7 @@ def draw_parallel(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], na
 
 
 def _place(values: pd.Series) -> tuple[Floats, dict[str, float]]:
-    """The heights of the values, 0 to 1, and the heights at which texts stand.
-
-    Few values are evenly spaced; many numbers are on a linear or logarithmic scale.
-    """
+    """The heights of the values, 0 to 1, and those at which texts stand: even for few values."""
     numeric = values.dtype.kind in "iuf"
     values = values if numeric else values.astype("str")
     distinct = sorted(values.unique())

@@ -251,11 +251,7 @@ class Blocks:
         return Contrasts(rows, squares, between, np.maximum(rest, 0), own, scale, freedom, alone)
 
     def _weigh_own(self, runs: Floats, total: Floats) -> tuple[Floats, Floats]:
-        """Factor and degrees of freedom of the variance of each contrast's own values, (K,) each.
-
-        `runs` are its weights of the runs, (K, S, L), and `total` the sum of their squares. A full
-        table has S - 1 degrees of freedom.
-        """
+        """Factor and degrees of freedom of the variance of contrasts' own values, (K,) each."""
         if not runs.size:
             return np.zeros(len(runs)), np.zeros(len(runs))
         # covariance of the seeds' shares in a contrast where errors are independent, (K, S, S)
@@ -284,10 +280,7 @@ class Blocks:
         return ContrastEstimates.of(estimate, variances, items, self.freedom)
 
     def _three_variances(self, fit: Fit, contrasts: "Contrasts") -> list[tuple[Floats, Floats]]:
-        """The variance of each contrast by level, pooled and by seed, with degrees of freedom.
-
-        (..., K) each.
-        """
+        """Variances of each contrast by level, pooled and by seed, with their freedom, (..., K)."""
         squares = contrasts.squares
         own = fit.variances @ squares.T
         spread = (fit.variances**2 / self.level_freedom) @ (squares**2).T

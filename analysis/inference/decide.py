@@ -259,10 +259,7 @@ def _find_answer(difference: Estimate, margin: float) -> Answer:
 
 
 def _is_selected(answer: Answer, new: Ended, old: Ended) -> bool:
-    """Whether an answer may come from the runs that one side lacks.
-
-    Where the worst runs of a candidate fail, the others are better than it is.
-    """
+    """Whether an answer may come from the runs that one side lacks, as its worst ones may fail."""
     more_failed = new.rate - old.rate
     return more_failed > 0 if answer == "keep" else answer != "more seeds" and more_failed < 0
 
@@ -355,10 +352,7 @@ def _split(configuration: Configuration, role: str) -> list[str]:
 def _select(
     runs: pd.DataFrame, keys: list[str], parts: list[str], named: str, facts: Mapping[str, str]
 ) -> pd.DataFrame:
-    """The runs of the one configuration that has a name; ValueError where none has it, or more.
-
-    `named` is what messages call it, `facts` what is known of a table.
-    """
+    """The runs of the one configuration that messages call `named`, ValueError without one."""
     name = ",".join(parts)
     alone = [key for key in NAMING if key in keys and _equals(runs[key], name).any()]
     for part in [f"{key}={name}" for key in alone[:1]] or parts:

@@ -84,10 +84,7 @@ _find_nodes = lru_cache(np.polynomial.legendre.leggauss)
 
 
 class _Paths:
-    """The paths of S = Z sqrt(t) that have not crossed a critical value at the looks so far.
-
-    Their density is integrated from look to look on G Gauss-Legendre nodes.
-    """
+    """The density of paths of S = Z sqrt(t) that have not crossed a critical value so far."""
 
     def __init__(self) -> None:
         self._nodes, self._weights = _find_nodes(_NODES)

@@ -270,10 +270,7 @@ def level_scores(
 
 
 def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
-    """The runs that are in cells of the table: number, seed, score, level, weight.
-
-    The score of a seed at a level is the sum of its runs' scores, each times its weight.
-    """
+    """The runs in cells of the table, with their level, and their weight in the cell's score."""
     keys = sorted({*varied_settings(runs, settings), "mtd"})
     runs = runs.assign(
         setting=runs.groupby(keys, dropna=False).ngroup(), level=merge_levels(runs["mtd"])

@@ -101,11 +101,7 @@ def _simulate(blocks: Blocks, basis: Floats | None) -> tuple[Fit, ...]:
 
 
 def _draw(places: Floats | None, noise: Floats, own: Floats, weights: Floats) -> list[Floats]:
-    """Errors (B, S, L) of each model, of seeds that deviate by `own` (B, S, D).
-
-    They deviate in the contrasts `weights`, (D, L) or (B, D, L); where levels have an order, in
-    slopes.
-    """
+    """Errors (B, S, L) of each model; seeds deviate by `own` (B, S, D) in contrasts `weights`."""
     if places is None:
         differences = own @ weights
         return [noise, noise + differences, noise + _OWN * differences]

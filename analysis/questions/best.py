@@ -282,8 +282,10 @@ class BestQuestion(Question):
         return f"{names[0]} {self._describe_highest()}{of}; {rest}"
 
     def _describe_highest(self) -> str:
-        """What the first row has, of the score as it was read."""
-        return self.write.say(describe_highest(self.ranked))
+        """What the first row has: the highest mean, or the highest where seeds are blocks."""
+        means = round_scores(self.ranked["mean"], self.ranked["mean"])
+        adjusted = " adjusted for missing seeds" if means.iloc[0] < means.max() else ""
+        return self.write.say(f"has the highest mean score{adjusted}")
 
     def describe(self) -> tuple[str, ...]:
         if len(self.table) < 2:
@@ -365,13 +367,6 @@ def lead_over(row: pd.Series) -> Estimate:
     """The best row of a comparison minus another one, in points."""
     # subtracted from 0, so that a 0 has no sign
     return Estimate(0 - row["difference"], 0 - row["difference_high"], 0 - row["difference_low"])
-
-
-def describe_highest(table: pd.DataFrame) -> str:
-    """What the first row has: the highest mean, or the highest where seeds are blocks."""
-    means = round_scores(table["mean"], table["mean"])
-    adjusted = " adjusted for missing seeds" if means.iloc[0] < means.max() else ""
-    return f"has the highest mean score{adjusted}"
 
 
 def describe_budget(study: StudyFrames) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import leave_out
-from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, Selection, Value, load_claims
+from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, Selection, load_claims
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
@@ -209,7 +209,9 @@ class ClaimQuestion:
         """The difference on which the verdict rests; None without seeds that have both sides."""
         if not (judged := self.judged).seeds:
             return None
-        return Difference(judged.size, LEVEL, name_difference(self.claim, judged.place))
+        against = self.claim.against[judged.place : judged.place + 1]
+        text = " minus ".join(map(_name_side, (self.claim.compare, *against)))
+        return Difference(judged.size, LEVEL, text)
 
 
 def _leave_out(results: StudyResults) -> tuple[pd.DataFrame, tuple[float, ...]]:
@@ -241,21 +243,14 @@ def ask_claims(results: StudyResults) -> tuple[ClaimQuestion, ...]:
     return tuple(q for claim in load_claims() if (q := ClaimQuestion(results, claim)).is_asked)
 
 
-def name_difference(claim: PaperClaim, place: int) -> str:
-    """What minus what a difference of a claim is, as text."""
-    first, *others = (claim.compare, *claim.against)
-    return " minus ".join(map(_name_side, (first, *others[place : place + 1])))
-
-
 def _name_side(side: Selection) -> str:
-    """A selection as text; methods by their name alone."""
-    return clean(", ".join(_name_value(name, value) for name, value in side.items()))
-
-
-def _name_value(name: str, value: Value) -> str:
-    text = str(value) if isinstance(value, bool | str) else format_setting(float(value))
+    """A selection as text."""
     words = {"mtd": "MTD", "augmentation_kind": "augmentation", "share": "random share"}
-    return f"{words.get(name, name)} {text}"
+    texts = []
+    for name, value in side.items():
+        text = str(value) if isinstance(value, bool | str) else format_setting(value)
+        texts.append(f"{words.get(name, name)} {text}")
+    return clean(", ".join(texts))
 
 
 def _select(runs: pd.DataFrame, side: Selection) -> pd.DataFrame:
@@ -268,10 +263,7 @@ def _select(runs: pd.DataFrame, side: Selection) -> pd.DataFrame:
 def _balance(
     first: pd.DataFrame, second: pd.DataFrame, others: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The runs of both sides whose seeds have all of the values of other settings that both have.
-
-    Of seeds and values the complete block is kept (`complete_block`).
-    """
+    """The runs of both sides in the complete block of seeds and values of other settings."""
     cells = pd.concat([first, second], keys=(0, 1), names=["side"]).reset_index("side")
     cells["cell"] = cells.groupby(list(others), dropna=False).ngroup() if others else 0
     one, two = (

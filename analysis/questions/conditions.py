@@ -2,25 +2,53 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.questions import MTD, PlannedQuestion, list_conditions
-from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.data.runs import CONDITIONS, format_mtd, traced_runs
+from mtdlab.analysis.inference.intervals import share_level
+from mtdlab.analysis.inference.pairing import compute_paired_curve, summarise_scores
 from mtdlab.analysis.inference.power import PlannedDesign
+from mtdlab.analysis.inference.verdict import Verdict, judge_levels
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.base import WITHIN
 from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.shape import QuestionOverShape, ShapeQuestion
 from mtdlab.analysis.questions.varied_history import hold, measure_variation
 from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
-from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
+
+_NAMES = {"learning_rate": "learning rate {:g}", "steps": "{:g} steps"}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The runs of one condition.
+
+    Attributes:
+        name: such as "learning rate 0.001, 160 steps".
+        runs: its completed runs with an MTD.
+        curve: `summarise_scores` by MTD.
+        paired: `compute_paired_curve`.
+        verdict: at a confidence by which all conditions together have one error rate.
+    """
+
+    name: str
+    runs: pd.DataFrame
+    curve: pd.DataFrame
+    paired: pd.DataFrame
+    verdict: Verdict
+
+    @property
+    def half_life(self) -> float:
+        """Mean measured half-life of keys at the best level, in steps; NaN if not measured."""
+        at_best = np.isclose(self.runs["mtd"], self.verdict.peak_mtd)
+        return float(self.runs.loc[at_best, "half_life"].astype("float64").mean())
 
 
 class ConditionsQuestion(QuestionOverShape):
@@ -97,25 +125,44 @@ QUESTION = ConditionsQuestion
 
 
 def find_conditions(results: StudyResults, basis: Basis | None = None) -> tuple[Condition, ...]:
-    """`compute_conditions`; empty unless learning rate or steps vary beside MTD.
-
-    They are judged at 95 % confidence unless a basis is given.
-    """
+    """`compute_conditions` of all trials; at 95 % confidence unless a basis is given."""
     used = basis or Basis(1 - LEVEL)
     half_lives = compute_half_lives(compute_retained(results.study.probes))
-    trials = used.select(results.curve_trials)
-    return hold_conditions(
-        results, compute_conditions(results.study, trials, half_lives, used.level)
-    )
+    return compute_conditions(results, used.select(results.curve_trials), half_lives, used.level)
 
 
-def hold_conditions(
-    results: StudyResults, conditions: Sequence[Condition]
+def compute_conditions(
+    results: StudyResults, trials: pd.DataFrame, half_lives: pd.DataFrame, level: float = LEVEL
 ) -> tuple[Condition, ...]:
-    """The conditions, whose verdicts say what is known of history between their levels."""
-    held, study = [], results.study
-    for each in conditions:
-        known, _ = leave_out(each.runs, study.beyond_run)
-        verdict = hold(each.verdict, measure_variation(study, known, [MTD]))
-        held.append(replace(each, verdict=verdict))
-    return tuple(held)
+    """`judge_conditions` of each learning rate and number of steps of a study that varies them.
+
+    Conditions with fewer than two levels of MTD are left out; empty with fewer than two conditions.
+    `half_lives` is `compute_half_lives` of these trials. A value that was chosen for a level makes
+    no condition.
+    """
+    runs = traced_runs(trials).merge(half_lives, on="number", how="left")
+    possible = [name for name in CONDITIONS if name in runs and name not in results.study.nuisance]
+    varied = [name for name in possible if runs[name].nunique() > 1]
+    groups = [
+        (", ".join(_NAMES[name].format(float(group[name].iloc[0])) for name in varied), group)
+        for _, group in (runs.groupby(varied) if varied else ())
+        if group["mtd"].nunique() > 1
+    ]
+    return judge_conditions(results, groups, level) if len(groups) > 1 else ()
+
+
+def judge_conditions(
+    results: StudyResults, groups: Sequence[tuple[str, pd.DataFrame]], level: float = LEVEL
+) -> tuple[Condition, ...]:
+    """Verdict and curves of each condition: its name, and its completed runs with an MTD.
+
+    The conditions share the error rate 1 - `level` (Bonferroni): it is divided by their number.
+    """
+    conditions, study = [], results.study
+    for name, runs in groups:
+        levels = results.tabulate(runs)
+        verdict = judge_levels(levels, level=share_level(len(groups), level), margin=study.margin)
+        verdict = hold(verdict, measure_variation(study, levels.runs, [MTD]))
+        curve = summarise_scores(runs, by=["mtd"], items=study.items)
+        conditions.append(Condition(name, runs, curve, compute_paired_curve(levels), verdict))
+    return tuple(conditions)

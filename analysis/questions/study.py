@@ -137,10 +137,7 @@ class StudyQuestions(StudyResults):
 
 
 def _state_failures(results: StudyResults, answer: Answer) -> Answer:
-    """The answer, which does not plainly recommend what fails more often than the others do.
-
-    The mean of such a configuration is of the trials that did not fail, which are a selection.
-    """
+    """The answer, which does not plainly recommend what fails more often than the others do."""
     trials = results.study.ranked_trials
     ended = trials[trials["state"].isin(["COMPLETE", "FAIL"])]
     failed = ended["state"] == "FAIL"
@@ -178,10 +175,7 @@ def _hold_against_baseline(results: StudyResults, answer: Answer) -> Answer:
 
 
 def _doubt_without_gain(results: StudyResults, answer: Answer) -> Answer:
-    """The answer behind the finding that training did not raise the score, where this is so.
-
-    It is so where the mean of the answer's configuration is not above that before training.
-    """
+    """The answer behind the finding that training did not raise the score, where this is so."""
     trials, settings = results.trials, results.study.settings
     untrained = trials["score_before"].astype("float64")
     known = completed_runs(trials.assign(score=trials["score"].astype("float64") - untrained))

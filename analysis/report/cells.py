@@ -145,10 +145,7 @@ def _join_bounds(cells: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _state_counts(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str]:
-    """The frame without numbers of trials and seeds that are the same in all rows.
-
-    The caption states them. Trials are left out where each has a seed of its own.
-    """
+    """The frame without numbers of trials and seeds that all rows share; the caption has them."""
     if set(_COUNTS) <= set(frame) and frame["n"].equals(frame["seeds"]):
         frame = frame.drop(columns="n")
     counts = frame.columns.intersection([*_COUNTS])

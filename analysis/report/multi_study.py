@@ -104,17 +104,15 @@ def _summarise(contexts: Sequence[StudyContext]) -> str:
 
 def _list_answers(contexts: Sequence[StudyContext]) -> tuple[str, ...]:
     """The answers of studies, a line each; of more than fit how many are left."""
-    more = len(contexts) - _MOST_ANSWERS
-    lines = map(_describe_answer, contexts[:_MOST_ANSWERS])
-    return (*lines, *([f"and {more} more"] if more > 0 else []))
-
-
-def _describe_answer(context: StudyContext) -> str:
-    """A study's answer in a line, after a sign for whether it is decided."""
-    answer = context.answer
-    sign = SIGNS["replicated" if answer.is_decided else "undecided"]
-    effect = f" {answer.effect.sentence}" if answer.effect else ""
-    return f"{sign} {_name(context.study.name)}: {answer.heading}.{effect}"
+    lines = []
+    for context in contexts[:_MOST_ANSWERS]:
+        answer = context.answer
+        sign = SIGNS["replicated" if answer.is_decided else "undecided"]
+        effect = f" {answer.effect.sentence}" if answer.effect else ""
+        lines.append(f"{sign} {_name(context.study.name)}: {answer.heading}.{effect}")
+    if (more := len(contexts) - _MOST_ANSWERS) > 0:
+        lines.append(f"and {more} more")
+    return tuple(lines)
 
 
 def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:

@@ -68,10 +68,7 @@ def list_caveats(context: StudyContext) -> tuple[str, ...]:
 
 
 def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
-    """The warnings on references, on the levels, on the training and on the data.
-
-    In each group the weightiest stands first, and its first sentence stands alone.
-    """
+    """The warnings on references, levels, training and data, in each the weightiest first."""
     groups = (
         (warn_of_references(context),),
         (

@@ -437,10 +437,7 @@ def _estimate(
     named: Sequence[tuple[object, ...]],
     columns: Sequence[str],
 ) -> pd.DataFrame:
-    """The contrasts with simultaneous intervals, each of its upper value minus its lower one.
-
-    Each is named by a setting, its two values and what else the columns name.
-    """
+    """The contrasts with simultaneous intervals, each of its upper value minus its lower one."""
     family, fit = compare_own(factors.table.to_numpy(), np.vstack(contrasts), factors.covariance)
     sizes, widths = family.intervals(fit, 1 - LEVEL)
     oriented = [

@@ -164,10 +164,7 @@ def _one_run_per_cell(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_all_settings(study: StudyFrames, others: Settings) -> pd.DataFrame:
-    """The completed runs with a column for each setting of both studies.
-
-    A setting that was not recorded had its default; one that this study's methods lack is missing.
-    """
+    """The completed runs with each setting of both studies, by default where not recorded."""
     runs = completed_runs(study.trials)
     defaults = {name: setting.default for name, setting in study.settings.items()}
     columns = dict.fromkeys(others) | defaults

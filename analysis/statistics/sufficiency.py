@@ -186,10 +186,9 @@ def p_added(
 def _anova_type(
     observed: Floats, estimated: Floats, known: Floats, lower: Callable[[Floats], Floats]
 ) -> Floats:
-    """p values of sums of squares (...,) whose terms have a covariance (..., r, r).
+    """p values of sums of squares (...,) whose terms have the covariance `estimated` + `known`.
 
-    It is the sum of two: `estimated` and `known`. `lower` gives the degrees of freedom of the
-    former's trace from its Box's f; those of the sum are as in `intervals.estimate`.
+    `lower` gives the degrees of freedom of the trace of `estimated` from its Box's f.
     """
     of_seeds, expected = (
         np.trace(covariance, axis1=-2, axis2=-1) for covariance in (estimated, estimated + known)

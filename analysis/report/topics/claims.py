@@ -151,16 +151,13 @@ def explain_claims(table: pd.DataFrame) -> str:
 def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
     """The claims that were tested, a line each, in the order of the table."""
     tested = table[_is_tested(table)]
-    lines = [_describe_row(row) for row in tested.head(most).to_dict("records")]
+    lines = []
+    for row in tested.head(most).to_dict("records"):
+        ours = _name_size(row) + (f"; published {row['published']}" if row["published"] else "")
+        lines.append(f"{_name_verdict(row)}: {row['claim']} Here {ours}")
     if (more := len(tested) - most) > 0:
         lines.append(f"and {more} more")
     return tuple(lines)
-
-
-def _describe_row(row: Mapping[Hashable, object]) -> str:
-    published = f"; published {row['published']}" if row["published"] else ""
-    ours = _name_size(row)
-    return f"{_name_verdict(row)}: {row['claim']} Here {ours}{published}"
 
 
 def _name_verdict(row: Mapping[Hashable, object]) -> str:

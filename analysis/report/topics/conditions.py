@@ -11,14 +11,14 @@ from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import SCORE, SOURCE, load_curve
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.questions.conditions import (
+    Condition,
     ConditionsQuestion,
     find_conditions,
-    hold_conditions,
+    judge_conditions,
 )
 from mtdlab.analysis.questions.wording import PERCENT, describe_items
 from mtdlab.analysis.report.cells import describe_covered, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
-from mtdlab.analysis.statistics.robustness import Condition, judge_conditions
 
 _MARGIN = 0.05
 
@@ -62,22 +62,20 @@ def build(context: StudyContext) -> Contents | None:
         for condition in conditions
     ]
     table = pd.DataFrame(rows)
-    confidence = f"{100 * conditions[0].verdict.level:.4g} %"
     curves = [
         context.write.frame(condition.curve).assign(condition=condition.name)
         for condition in conditions
     ]
-    text = (
-        _describe_shared_level(conditions),
-        "A verdict holds for the learning rate, the steps and the batch size at which its trials "
-        "were made: how far the weights move in a step depends on them, and so may an optimum in "
-        "MTD.",
-    )
     return Contents(
         csv={"robustness": table, "robustness_curves": pd.concat(curves, ignore_index=True)},
         figures={"robustness": _draw(context, conditions, _list_best(conditions))},
-        text=text,
-        tables=[_show(table, confidence)],
+        text=(
+            _describe_shared_level(conditions),
+            "A verdict holds for the learning rate, the steps and the batch size at which its "
+            "trials were made: how far the weights move in a step depends on them, and so may an "
+            "optimum in MTD.",
+        ),
+        tables=[_show(table, f"{100 * conditions[0].verdict.level:.4g} %")],
     )
 
 
@@ -99,13 +97,10 @@ def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> D
     """A panel per condition, all with the same axes."""
     compared = [condition for condition in conditions if len(condition.paired) > 1]
     if not compared:
-        name, curves = (
-            context.score_label,
-            {condition.name: condition.curve for condition in conditions},
-        )
+        curves = {condition.name: condition.curve for condition in conditions}
         return Drawing(
             "Score against MTD by condition",
-            [("", lambda ax: figures.draw_conditions(curves, ax, name=name))],
+            [("", lambda ax: figures.draw_conditions(curves, ax, name=context.score_label))],
             height=3.9,
             caption="One curve per learning rate and number of steps; one seed.",
             alt=alt,
@@ -159,16 +154,13 @@ TOPIC = Topic(
 
 
 def _build_batches(context: StudyContext) -> Contents | None:
-    """The curves of each batch size; None unless there are several, one at several levels of MTD.
-
-    The verdicts of the batch sizes share the error rate of 5 % (Bonferroni).
-    """
+    """The curves of each batch size; None unless one of several has several levels of MTD."""
     groups = dict(list(context.traced.groupby("batch_size")))
     # a study of batch sizes alone has one MTD for each of them
     if len(groups) < 2 or all(runs["mtd"].nunique() < 2 for runs in groups.values()):
         return None
     named = [(_name_size(size), runs) for size, runs in groups.items()]
-    conditions = hold_conditions(context, judge_conditions(context.study, named))
+    conditions = judge_conditions(context, named)
     curves, paired = (
         pd.concat(tables, keys=groups, names=["batch_size"])
         .reset_index("batch_size")
@@ -190,10 +182,7 @@ def _build_batches(context: StudyContext) -> Contents | None:
         csv={"mtd_by_batch": context.write.frame(curves)},
         figures={"mtd_by_batch": drawing},
         text=(
-            *(
-                f"{condition.name.capitalize()}. {condition.verdict.sentence}"
-                for condition in conditions
-            ),
+            *(f"{each.name.capitalize()}. {each.verdict.sentence}" for each in conditions),
             _describe_shared_level(conditions),
         ),
         tables=[

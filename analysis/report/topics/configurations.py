@@ -139,10 +139,7 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
 
 
 def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str], str]:
-    """The best rows with what their points state and the trial they lead to; their short names.
-
-    Last, the settings whose values alone are the names, where names with them are too long.
-    """
+    """The best rows with their points' texts; short names; the settings that these leave out."""
     order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
     settings, label = list_settings(table), ""
     short: Sequence[str] = name_table(context, table, most=_MOST_IN_FIGURE)

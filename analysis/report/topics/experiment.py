@@ -158,11 +158,7 @@ def _seeds(comparison: Comparison) -> Draw:
 
 
 def _placed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:
-    """The rows with their place on the horizontal axis: by value, or evenly for categories.
-
-    The EMA decay stands by the logarithm of 1 − η, other numbers by their logarithm where they
-    span a factor of 8 or more. The ends are 0 and one less than the number of rows.
-    """
+    """The rows with their place on the horizontal axis: by value or logarithm, evenly for texts."""
     experiment, first = comparison.experiment, table[comparison.experiment.by[0]]
     even = np.arange(len(table), dtype=np.float64)
     numeric = pd.api.types.is_numeric_dtype(first) and not pd.api.types.is_bool_dtype(first)

@@ -29,15 +29,13 @@ _TEXT = (
 
 
 def _build_geometry(context: StudyContext) -> Contents | None:
-    """The measures; None where neither was recorded, or of one level beside methods.
-
-    There are no distances and no plane of a few levels, whose curves show the same.
-    """
+    """The measures; None where neither was recorded, or of one level beside methods."""
     runs = compute_distances(context.curve_trials)
     if not len(runs) or context.is_one_point:
         return None
     curves = compute_geometry(runs)
     described = runs.merge(context.curve_trials[["number", *PARTS, "score"]])
+    # curves of few levels show what distances and the plane would
     few = curves["mtd"].nunique() <= MOST_MARKED
     means = curves.pivot(index=["mtd", "n", "seeds"], columns="measure", values="mean")
     shown = means[list(GEOMETRY)[:2] if few else list(GEOMETRY)].reset_index()

@@ -278,10 +278,7 @@ CORRELATION = Topic(
 
 
 def _build_published(context: StudyContext) -> Contents | None:
-    """The study's curve beside the paper's, and the experiments whose rows are its levels.
-
-    None for a program of the user, whose data are others, or without two levels.
-    """
+    """The study's curve beside the paper's; None for a user's program, or without two levels."""
     if len(context.paired) < 2 or context.study.program or context.write.is_turned:
         return None
     published = load_curve("figure2_mtd")
@@ -304,10 +301,7 @@ PUBLISHED = Topic("published", "Beside the paper's curve", _build_published)
 
 
 def _build_tasks(context: StudyContext) -> Contents | None:
-    """The scores by task (`compute_tasks`), by method where that varies; None without a task.
-
-    The table on the page has a row per MTD and a column per task.
-    """
+    """The scores by task (`compute_tasks`), by method where that varies; None without a task."""
     study = context.study
     trials = with_methods(study.trials, study.settings)
     by = ["method"] if varies_method(trials, study.settings) else []

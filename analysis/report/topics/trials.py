@@ -99,10 +99,7 @@ TOPIC = Topic("trials", "All trials", build, csv=["trials", "failures"], group="
 
 
 def _build_best(context: StudyContext) -> Contents | None:
-    """The trial that each score chooses, and the optimism of its score.
-
-    None where no completed run has the score that ranks the trials.
-    """
+    """The trial that each score chooses; None where no run has the score that ranks the trials."""
     study, table = context.study, compute_choices(context.study)
     if not len(table) or table["chosen_by"][0] != (study.select_by or study.metric):
         return None

@@ -18,7 +18,7 @@ from mtdlab.analysis.questions.study import StudyQuestions, list_fields
 from mtdlab.analysis.questions.varied_history import measure_variation
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.level_means import write_level_means
-from mtdlab.analysis.report.topics import keys
+from mtdlab.analysis.report.topics import history
 from mtdlab.analysis.report.topics.looks import build
 from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 from tests.analysis.questions.conftest import recorded
@@ -246,7 +246,7 @@ def test_looks_and_means_of_before_are_not_called_flat(tmp_path: Path) -> None:
 
 def test_the_page_says_what_the_levels_did_to_the_similarity() -> None:
     for similarity, known in ((aged, "shown"), (unaged, "not shown")):
-        contents = keys.build(StudyContext(measured(make_trials(), similarity)))
+        contents = history.KEYS.build(StudyContext(measured(make_trials(), similarity)))
         assert contents is not None
         assert f"History was {known} to vary: the mean cosine of keys in" in " ".join(contents.text)
 

@@ -10,7 +10,7 @@ import pytest
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import HISTORY_COLUMNS, StudyFrames
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.topics import keys
+from mtdlab.analysis.report.topics import history
 from tests.analysis.conftest import build_study, make_trials
 
 
@@ -28,7 +28,7 @@ def measured(trials: pd.DataFrame) -> StudyFrames:
 def test_levels_have_their_similarity_and_scores_are_drawn_against_it() -> None:
     trials = make_trials(noise=0.1)
     context = StudyContext(measured(trials))
-    contents = keys.build(context)
+    contents = history.KEYS.build(context)
     assert contents is not None
     table = contents.csv["key_similarity"]
     np.testing.assert_allclose(table["mean"], 1 - 0.01 * table["mtd"], atol=1e-4)
@@ -47,4 +47,4 @@ def test_levels_have_their_similarity_and_scores_are_drawn_against_it() -> None:
 
 
 def test_runs_without_a_measurement_have_no_section() -> None:
-    assert keys.build(StudyContext(build_study(make_trials()))) is None
+    assert history.KEYS.build(StudyContext(build_study(make_trials()))) is None

@@ -164,6 +164,6 @@ def test_nothing_but_drawing_imports_matplotlib() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", _COMPUTE_ALL], input=pickle.dumps(study), capture_output=True
     )
-    # score, published curve, sufficiency, settings and score, correlation, batches, EMA decay,
-    # batch size, initial queue, tasks, geometry, spectra, best trial, trials
-    assert (ran.stdout.decode().split(), ran.stderr) == (["14", "False", "False"], b"")
+    # score, claims, published curve, sufficiency, settings and score, correlation, batches, EMA
+    # decay, batch size, initial queue, tasks, geometry, spectra, best trial, trials
+    assert (ran.stdout.decode().split(), ran.stderr) == (["15", "False", "False"], b"")

@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.frames import PROBE_COLUMNS
-from mtdlab.analysis.questions.conditions import find_conditions
+from mtdlab.analysis.questions.conditions import Condition, compute_conditions, find_conditions
 from mtdlab.analysis.questions.shape_wording import describe_conditions
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions as topic
 from mtdlab.analysis.report.topics.base import compose
-from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -38,7 +37,8 @@ def conditioned(tops: Sequence[tuple[float, int, float]]) -> pd.DataFrame:
 
 def conditions_of(trials: pd.DataFrame, **fields: Any) -> tuple[Condition, ...]:
     half_lives = pd.DataFrame({"number": trials["number"], "half_life": trials["mtd"] / 4})
-    return compute_conditions(replace(build_study(trials), **fields), trials, half_lives)
+    study = replace(build_study(trials), **fields)
+    return compute_conditions(StudyContext(study), trials, half_lives)
 
 
 FOUR = ((1e-3, 160, 18.0), (1e-3, 640, 18.0), (3e-4, 160, 28.0), (3e-3, 160, 12.0))
