@@ -52,10 +52,12 @@ def new_folder(target: Path, *, replace: bool = False, needed: int = 0) -> Itera
 
 def make_folder(folder: Path) -> None:
     """Create a folder and those above it, each synced to the disk. Raises OSError if that fails."""
-    if not folder.is_dir():
+    while not folder.is_dir():
         make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        sync(folder.parent)
+        # a process whose trial has ended removes the folders above it that are empty
+        with suppress(FileNotFoundError):
+            folder.mkdir(exist_ok=True)
+            sync(folder.parent)
 
 
 def remove_unfinished() -> None:

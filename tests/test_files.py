@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mtdlab import files
 from mtdlab.files import new_folder, remove_leftovers
 
 
@@ -15,6 +16,24 @@ def test_a_folder_appears_whole(tmp_path: Path) -> None:
         assert not target.exists()
     assert (target / "one").read_text() == "1"
     assert list(target.parent.iterdir()) == [target]
+
+
+def test_empty_folders_that_another_process_removes_meanwhile_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above, sync, removed = tmp_path / "a", files.sync, []
+
+    def sync_before_another_ends(path: Path) -> None:
+        sync(path)
+        if path == tmp_path and not removed:
+            removed.append(above)
+            above.rmdir()
+
+    monkeypatch.setattr(files, "sync", sync_before_another_ends)
+    with new_folder(above / "b" / "c") as building:
+        (building / "one").write_text("1")
+    assert removed == [above]
+    assert (above / "b" / "c" / "one").read_text() == "1"
 
 
 @pytest.mark.parametrize("replace", [False, True])

@@ -15,6 +15,7 @@ from mtdlab.analysis.data.metric import as_read, is_negated
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.evaluation.items import own_scores
+from mtdlab.files import make_folder
 from mtdlab.programs import RETURNS, ProgramSettings
 from mtdlab.settings import RunSettings
 from mtdlab.settings.limits import STEPS, is_number, too_far
@@ -151,7 +152,7 @@ class Reports(Watch):
 
 def _call(spec: ProgramSpec, settings: ProgramSettings, folder: Path, reports: Reports) -> Any:
     """What the program returns. Raises what it raises, and TrialError where it exits."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     values = dict(settings.values)
     try:
         with ended_forks():
