@@ -36,6 +36,15 @@ class MissingPackage(MtdlabError, ImportError):
     kind = "missing package"
 
 
+@contextmanager
+def refusing(*kinds: type[Exception]) -> Iterator[None]:
+    """Raise MtdlabError with the message of an error of these kinds."""
+    try:
+        yield
+    except kinds as error:
+        raise MtdlabError(str(error)) from None
+
+
 _TRAINS = (
     "training and encoders need torch and transformers, which are not installed; in the folder of "
     "mtdlab: pip install . (without a GPU first pip install torch --index-url "

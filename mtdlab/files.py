@@ -124,10 +124,7 @@ def sync(path: Path) -> None:
 
 
 def replace_folder(target: Path, building: Path) -> None:
-    """Replace a folder by another of the same file system, which has been synced.
-
-    Not atomic: between the renames `target` does not exist.
-    """
+    """Replace a folder by another, synced one; between the renames there is none, for a moment."""
     old = building.with_name(building.name + _OLD)
     if target.exists():
         target.rename(old)
@@ -138,10 +135,7 @@ def replace_folder(target: Path, building: Path) -> None:
 
 
 def network_kind(path: Path) -> str:
-    """The kind of the network file system that a path is on, such as nfs4; empty for a local one.
-
-    Also empty where the system has no table of mounts.
-    """
+    """The kind of the network file system of a path, such as nfs4; empty for a local one."""
     real, found, longest = Path(os.path.realpath(path)), "", 0
     with suppress(OSError):
         for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():

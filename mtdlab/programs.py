@@ -58,11 +58,7 @@ RETURNS = "a mapping of names to scores, such as {'accuracy': 97.3}"
 
 @dataclass(frozen=True)
 class Program:
-    """A function of an imported module.
-
-    Attributes:
-        folders: the folders of modules that it may import, added at the end of the import path.
-    """
+    """A function of an imported module, which may import modules of `folders` too."""
 
     module: UserModule
     function: str

@@ -125,10 +125,7 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def progress_bar(*, transient: bool = False, counts: bool = False) -> "Progress":
-    """Progress bars on standard error if it is a terminal, with percentages or `counts`, n of N.
-
-    `transient` ones are erased at the end.
-    """
+    """Progress bars on a terminal's standard error, with percentages or `counts`, n of N."""
     # imported here to keep --help fast
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn

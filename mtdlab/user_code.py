@@ -125,10 +125,7 @@ _named: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
 
 
 def digest_as_imported(module: ModuleType, option: str) -> str:
-    """The `digest` of a module's code as this process has it.
-
-    Raises MtdlabError where a file has changed since, which a notebook would run without knowing.
-    """
+    """The `digest` of the code that this process has. Raises MtdlabError if it has changed."""
     found = digest(module, option)
     if _named.setdefault(module, found) != found:
         raise MtdlabError(

@@ -176,10 +176,7 @@ def plan(
 
 
 def read_begun(given: Given) -> "StudySpec":
-    """The study as its database has begun it, where it has.
-
-    Raises MtdlabError for a mistake, and for a file with which a sweep would not resume it.
-    """
+    """The study as its database has begun it. Raises MtdlabError where a sweep would refuse it."""
     from mtdlab.store.urls import storage_url
     from mtdlab.trial.recorded_study import refuse_other_file, with_recorded_values
 
@@ -411,10 +408,7 @@ def _estimate(
 
 
 def find_costs(
-    spec: "StudySpec",
-    jobs: int | None,
-    jobs_per_gpu: int,
-    done: Collection[tuple[str, int]],
+    spec: "StudySpec", jobs: int | None, jobs_per_gpu: int, done: Collection[tuple[str, int]]
 ) -> "CostEstimate | NoEstimate":
     """The cost of the trials that are not done, or why it is not estimated."""
     if spec.unknown_cost:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mtdlab import __version__
 from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Direction, Reading, Scale
-from mtdlab.errors import MtdlabError, naming_missing
+from mtdlab.errors import MtdlabError, naming_missing, refusing
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -121,15 +121,13 @@ def report(
     described |= {"scale": scale, "direction": direction, "margin": margin}
     if isinstance(study, DataFrame | Path):
         check_name(name)
-        try:
+        with refusing(TableError):
             if block or (isinstance(study, Path) and study.is_dir()):
                 reading = Reading(**described | {"columns": columns or {}, "block": block})
                 ranked = open_blocks(study, reading)
                 folder = Path(out) / (name or ranked.name)
                 return write_ranking(ranked, folder, generated=made, version=__version__)
             study = read_run_table(study, **described, name=name or "")
-        except TableError as error:
-            raise MtdlabError(str(error)) from None
     elif block or any(described.values()):
         raise MtdlabError(
             f"{', '.join(described)} and block describe runs made elsewhere; give them with a "

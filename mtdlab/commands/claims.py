@@ -6,7 +6,7 @@ import typer
 
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table, wrap_text
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import refusing
 from mtdlab.terminal import print_text
 
 _PRINTED = ("verdict", "name", "source", "published", "mean", "low", "high", "holm", "study")
@@ -39,12 +39,10 @@ def claims(
     from mtdlab.store.frames import load_frames
 
     names = studies or study_names(storage)
-    try:
+    with refusing(PublishedFileError):
         frames = [load_frames(name, storage, curves=needs_curves) for name in names]
         table = tabulate_claims([StudyContext(study) for study in frames], every=True)
         asks = {claim.name: claim.study for claim in load_claims()}
-    except PublishedFileError as error:
-        raise MtdlabError(str(error)) from None
     summary = f"{summarise_claims(table)}. {explain_claims(table)}".rstrip()
     if as_json:
         print_json({"summary": summary, "claims": table.to_dict("records")})

@@ -9,7 +9,7 @@ from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
-from mtdlab.errors import MtdlabError, reason_of
+from mtdlab.errors import MtdlabError, reason_of, refusing
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def compare(
             "compare STUDY TRIAL TRIAL needs the numbers of two trials; "
             f"{first!r} is {problem}. Two studies are compared by compare STUDY STUDY"
         )
-    try:
+    with refusing(ValueError):
         if second is None:
             other = load_frames(first, storage, curves=False)
             contrast, names = compare_studies(frames, other), (study, first)
@@ -80,8 +80,6 @@ def compare(
                 read_trial(storage_url(storage), study, number)
             contrast = compare_trials(frames, *numbers)
             names = (f"trial {numbers[0]}", f"trial {numbers[1]}")
-    except ValueError as error:
-        raise MtdlabError(str(error)) from None
     if items and not len(contrast.items):
         raise MtdlabError("--items: the runs have recorded no items, or not the same ones")
     if items:
@@ -98,10 +96,7 @@ def compare(
 
 
 def _print_items(
-    study: "StudyFrames",
-    contrast: "Contrast",
-    names: tuple[str, str],
-    texts: list[tuple[str, ...]],
+    study: "StudyFrames", contrast: "Contrast", names: tuple[str, str], texts: list[tuple[str, ...]]
 ) -> None:
     """The items that differ most, with their texts where there are any, and how many flip."""
     what, items = f"mean {study.score_format.name}", contrast.items

@@ -70,7 +70,6 @@ def confirm(
     else:
         rows = [{"": study} | _estimate(planned.original, write)]
         rows += [{"": planned.spec.name} | _estimate(again, write)] if again else []
-        write = ScoreFormat(planned.spec.metric, planned.spec.margin)
         print_text(
             f"{best} minus {runner_up}, {write.unit or write.name}, "
             "with 95 % intervals over seeds, and evaluation items where they were recorded"

@@ -162,9 +162,7 @@ Jobs = Annotated[
 MaxFailed = Annotated[
     int | None,
     typer.Option(
-        min=1,
-        metavar="N",
-        help="Stop, with exit code 1, when N trials of the study have failed.",
+        min=1, metavar="N", help="Stop, with exit code 1, when N trials of the study have failed."
     ),
 ]
 JobsPerGpu = Annotated[

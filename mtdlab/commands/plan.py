@@ -61,7 +61,7 @@ def plan(
         float | None,
         typer.Option(
             help="Residual standard deviation of a run. Default: that of the study's runs, or 1.5 "
-            "points; without either the power of a score in its own unit is not known.",
+            "points; without either the power of a score in its own unit is not known."
         ),
     ] = None,
     storage: opt.Storage = None,

@@ -19,7 +19,7 @@ from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import describe_failures, metric_fields, print_json
-from mtdlab.errors import MtdlabError, reason_of
+from mtdlab.errors import MtdlabError, reason_of, refusing
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def report(
     means (--published).
     """
     from mtdlab.analysis.data.cells import TableError
+    from mtdlab.analysis.data.meaning import PublishedFileError
 
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
     columns, settings = parse_columns(column or []), tuple(setting or [])
@@ -140,22 +141,16 @@ def report(
     opens = iter([open_])
 
     def write() -> None:
-        from mtdlab.analysis.data.meaning import PublishedFileError
-
-        try:
-            page = _write(source, out, name, transfer=transfer, as_json=as_json)
-        except PublishedFileError as error:
-            raise MtdlabError(str(error)) from None
+        page = _write(source, out, name, transfer=transfer, as_json=as_json)
         if next(opens, False):
             webbrowser.open(page.resolve().as_uri())
 
     try:
-        if watch:
-            write_on_changes(studies, storage, write)
-        else:
-            write()
-    except TableError as error:
-        raise MtdlabError(str(error)) from None
+        with refusing(TableError, PublishedFileError):
+            if watch:
+                write_on_changes(studies, storage, write)
+            else:
+                write()
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -272,16 +267,9 @@ def _write(
 
 
 def _write_studies(
-    studies: "list[StudyFrames]",
-    out: Path,
-    name: str | None,
-    generated: str | None,
-    transfer: bool,
+    studies: "list[StudyFrames]", out: Path, name: str | None, generated: str | None, transfer: bool
 ) -> tuple[Path, dict[str, Any], list[str]]:
-    """Write the page of a study; for several, or with a name for the page, one over all of them.
-
-    The page, and its summary: the fields of --json, and the lines without it.
-    """
+    """Write the page of a study, or over several: the page, fields of --json, and lines."""
     from mtdlab.analysis.report.agreement import describe_agreement, tabulate
 
     if len(studies) == 1 and name is None:
@@ -352,10 +340,7 @@ def _files(written: "Report | MultiStudyReport") -> dict[str, Any]:
 
 
 def _ranking(study: "StudyFrames") -> dict[str, Any]:
-    """The score that is reported, the one that ranks the trials, and the best trial by it.
-
-    Numbers that are not known, such as the optimism with one seed, are None.
-    """
+    """The scores of report and rank, and the best trial; None for numbers that are not known."""
     from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.analysis.statistics.best_trial import compute_choices
 

@@ -31,12 +31,10 @@ def print_result(
         frames = load_frames(result.name, result.storage, curves=False)
         baseline = compare_baseline(StudyContext(frames))
     if as_json:
-        own = (
-            {}
-            if baseline is None
-            else {"baseline": baseline_fields(baseline, ScoreFormat(spec.metric))}
-        )
-        print_json(summary_fields(result, models, invocation) | own)
+        fields = summary_fields(result, models, invocation)
+        if baseline is not None:
+            fields["baseline"] = baseline_fields(baseline, ScoreFormat(spec.metric))
+        print_json(fields)
         return result.exit_code
     if baseline is not None:
         print_text(wrap_text(baseline.sentence))

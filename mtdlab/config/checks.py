@@ -297,10 +297,7 @@ READ_BY_TRIALS = (
 
 
 def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
-    """Check the rules of the study, as far as what they read is correct, before a trial is built.
-
-    Raises ValueError for a search that has no grid.
-    """
+    """Check the rules of the study before a trial is built. Raises ValueError without a grid."""
     selecting = spec.possible_values("select_on") if "select_on" in spec.known else ()
     on_test = {"test", "sts_average"}.intersection(selecting) and spec.select_by == "sts_dev"
     if spec.pruner != "none" and on_test and source.is_correct("pruner", "select_by"):

@@ -22,11 +22,7 @@ from mtdlab.settings.roles import BASELINE, OF_BASELINE, SEARCH
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSpec(StudySpec):
-    """A checked study whose trials a program trains.
-
-    Attributes:
-        named: every setting that the sections trainer and search name.
-    """
+    """A checked study whose trials a program trains; `named` are the settings of its file."""
 
     trained_by: ClassVar[str] = "program"
     keeps_models: ClassVar[bool] = False
@@ -147,10 +143,7 @@ def read_program_settings(top: StudyFile, source: Source) -> dict[str, Setting]:
 
 
 def check_program_baseline(
-    top: StudyFile,
-    known: Mapping[str, Setting],
-    search: Mapping[str, Dimension],
-    source: Source,
+    top: StudyFile, known: Mapping[str, Setting], search: Mapping[str, Dimension], source: Source
 ) -> None:
     """Check the section `baseline`: a value for each searched setting, which has no default."""
     given = top.baseline or {}

@@ -68,10 +68,7 @@ def build_study(
     folder: Path | None = None,
     program: Program | None = None,
 ) -> StudySpec:
-    """The study that a file describes, whose relative paths are looked up in `folder` first.
-
-    Raises SpecError with all of its mistakes.
-    """
+    """The study of a file that lies in `folder`. Raises SpecError with all of its mistakes."""
     if not isinstance(source.values, dict):
         raise source.error((), "a study file is a mapping that begins with study: NAME")
     places, top = places_of(source, folder), top_level(source)
@@ -184,10 +181,7 @@ def _read_methods(
 def _read_baseline(
     top: StudyFile, methods: tuple[str, ...], places: Places, source: Source
 ) -> tuple[dict[str, Any] | None, str]:
-    """The settings of the baseline (None without one), and its method.
-
-    With an encoder of its own the settings have the pooling which that declares.
-    """
+    """The settings of the baseline, with its own encoder's pooling, else None; and its method."""
     given = top.baseline
     if given is None or not source.is_correct(BASELINE, "trainer"):
         return None, methods[0]

@@ -61,10 +61,7 @@ def resolve(
     """Trainer settings from a point of the search: `given`, plus `parameters` made absolute.
 
     A searched setting that `parameters` lack, because the point's method has no such setting,
-    is left out.
-
-    Args:
-        default: the value of a setting that neither has, beside those that they have.
+    is left out. `default` gives the value of one that neither has, beside those that they have.
     """
     settings, bases = dict(given), dict[str, str]()
     for setting, dimension in search.items():
@@ -233,10 +230,7 @@ def read_skip(
 
 
 def _same_number(value: Any) -> Any:
-    """The same key for numbers that differ in their last bits alone.
-
-    Steps of 0.1 add up to 0.30000000000000004, which is 0.3.
-    """
+    """The same key for numbers that differ in their last bits, as 0.1 + 0.2 from 0.3."""
     return float(f"{value:.9g}") if isinstance(value, int | float) else value
 
 
@@ -306,10 +300,7 @@ class StrataSection(BaseModel, frozen=True, extra="forbid", strict=True, allow_i
 def read_strata(
     source: Source, given: StrataSection
 ) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """The dimensions of ema_decay and queue_size, and the points of their grid to leave out.
-
-    Raises SpecError for too many.
-    """
+    """The dimensions of both settings, and points to leave out. Raises SpecError for too many."""
     path, strata, count = ("search", STRATA), given.strata, given.per_stratum
     if len(strata) * count > POINTS:
         message = f"{len(strata)} strata of {count} are more than {POINTS} configurations"

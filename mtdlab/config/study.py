@@ -163,10 +163,7 @@ class StudySpec(ABC):
 
     @abstractmethod
     def ensure_imported(self) -> None:
-        """Import the code of the user that the study needs, in this process.
-
-        Raises MtdlabError where it has changed since the study file was read.
-        """
+        """Import the study's code of the user. Raises MtdlabError where it has changed since."""
 
     @abstractmethod
     def described_methods(self) -> dict[str, Any]:
@@ -174,10 +171,7 @@ class StudySpec(ABC):
 
     @abstractmethod
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """A point of the search without the parameters of settings that its method lacks.
-
-        Points that become equal are one configuration.
-        """
+        """A point without settings that its method lacks; equal points are one configuration."""
 
     @abstractmethod
     def _dump(self, method: str) -> dict[str, Any]:
@@ -412,10 +406,7 @@ class StudySpec(ABC):
 
 
 def plan_of(spec: StudySpec) -> dict[str, Any]:
-    """The specification of a study's answers as it is recorded: metric, margin, alpha, looks.
-
-    It has the questions where the file declares some.
-    """
+    """What a study's answers are judged by, as it is recorded, with the questions it states."""
     asked = [question.write() for question in spec.questions]
     return ({"questions": asked} if asked else {}) | {
         "study": spec.name,

@@ -166,10 +166,7 @@ def parse_pairs(corpus: str) -> tuple[Path, Row | None]:
 
 @dataclass(frozen=True)
 class PairCorpus(Corpus):
-    """The texts of one side of the pairs: side 0 is the anchors, side 1 the positives.
-
-    A pair of which one text is empty is left out.
-    """
+    """The texts of one side of whole pairs: side 0 is the anchors, side 1 the positives."""
 
     side: int = 0
     unit: ClassVar[str] = "pairs"
@@ -197,10 +194,7 @@ class PairCorpus(Corpus):
 
 
 def _of_lines(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
-    """The pairs of a file, empty texts included, up to the first line that does not fit.
-
-    Raises MtdlabError with all such lines.
-    """
+    """The pairs up to the first line that does not fit. Raises MtdlabError with all such lines."""
     columns, wanted, bad = (0, 1), 2, BadLines(f"corpus {path}")
     for number, line in enumerate(raw_lines(path, tally), 1):
         fields = line.split("\t")

@@ -84,10 +84,7 @@ REWRITTEN = 128
 
 
 class Rewriter(LanguageModel):
-    """A sequence-to-sequence model: from one language to another, or a paraphrase.
-
-    It must not need the name of a language (Marian's opus-mt do not).
-    """
+    """A sequence-to-sequence model without names of languages: it translates, or paraphrases."""
 
     kind = AutoModelForSeq2SeqLM
 

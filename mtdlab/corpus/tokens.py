@@ -41,10 +41,7 @@ YOUNG_SECONDS = 60.0
 
 @contextmanager
 def hold(folder: Path) -> Iterator[bool]:
-    """Lock a folder until the block ends; False where another holds it, or nothing can be locked.
-
-    Raises OSError where the folder cannot be opened.
-    """
+    """Lock a folder until the block ends; False where that fails. Raises OSError for no folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     locked = False
     try:
@@ -191,7 +188,7 @@ def _id_type(tokenizer: PreTrainedTokenizerBase) -> type[np.integer]:
 
 def _write(
     corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, prompt: str, folder: Path
-) -> Tally:
+) -> None:
     """Write the files ids (S, L) and lengths (S,), chunk by chunk, reading the corpus once."""
     tally, kind = Tally(), _id_type(tokenizer)
     padding = int(tokenizer.pad_token_id or 0)
@@ -204,4 +201,3 @@ def _write(
             rows[real] = np.fromiter(itertools.chain.from_iterable(encoded), kind)
             ids.write(rows.data)
             lengths.write(counts.data)
-    return tally

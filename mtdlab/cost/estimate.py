@@ -90,14 +90,10 @@ def estimate(
     *,
     done: Collection[tuple[str, int]] = (),
 ) -> CostEstimate:
-    """Estimate a study's cost with as many workers as a sweep would start.
+    """Estimate a study's cost with as many workers as a sweep would start, without the trials done.
 
-    Args:
-        done: configuration and seed of the trials that are not run any more.
-
-    Raises:
-        MtdlabError: where the study names an encoder or a text that is missing.
-        TrialError: where a worker dies or is stopped by a signal.
+    Raises MtdlabError where an encoder or a text is missing, TrialError where a worker dies or is
+    stopped by a signal.
     """
     trials = trials_of(spec, done)
     check_present(trials)

@@ -49,10 +49,7 @@ class Sample:
         return settings.model_copy(update=texts | {"tasks": "", "select_on": "dev"})
 
     def encoded(self, trial: TrainerSettings) -> int:
-        """Tokens of a trial's evaluations, and of the final scoring of its best checkpoint.
-
-        The split on which the checkpoint is selected is not encoded again.
-        """
+        """Tokens of a trial's evaluations and final scoring, without the split that selects."""
         selected = self.tokens[trial.select_on]
         again = selected if trial.select_on in ("dev", LAST, "test") else 0
         evaluations = math.ceil(trial.steps / trial.evaluate_every)

@@ -59,10 +59,7 @@ def _thin(values: list[Any], count: int) -> list[Any]:
 
 
 def choose_size(sizes: Sequence[Size], costs: "CostEstimate", hours: float) -> tuple[Size, float]:
-    """The first size that takes at most so many hours, else the last, and its seconds.
-
-    `costs`: of the first size.
-    """
+    """The first size of at most so many hours, or the last, and its seconds; costs of the first."""
     mean = (costs.seconds[1] - costs.start) * costs.workers / costs.trials
     evaluation = min(costs.evaluation, mean)
     for size in sizes:

@@ -117,10 +117,7 @@ def _encode(embedder: Embedder, ids: Tensor, mask: Tensor) -> Tensor:
 
 
 def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:
-    """Batches of rows with at most `TOKENS_PER_BATCH` tokens, padding included, or of one row.
-
-    `order` (S,) are the rows sorted by length, shortest first.
-    """
+    """Batches of rows sorted by length, of at most `TOKENS_PER_BATCH` padded tokens or one row."""
     parts, start = [], 0
     for end in range(1, len(order) + 1):
         full = (end - start + 1) * lengths[order[min(end, len(order) - 1)]] > TOKENS_PER_BATCH

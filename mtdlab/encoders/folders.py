@@ -153,10 +153,7 @@ def declared_modes(name: str) -> list[str]:
 
 
 def check_modules(name: str) -> None:
-    """Raise MtdlabError for a module of an encoder that mtdlab would not apply, by its name.
-
-    Normalize is not among them: cosines are the same without it.
-    """
+    """Raise MtdlabError for a module that changes cosines and that mtdlab would not apply."""
     path = find_file(name, "modules.json")
     try:
         modules = json.loads(path.read_text(encoding="utf-8")) if path else []

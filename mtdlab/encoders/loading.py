@@ -66,10 +66,7 @@ _MOST_SAID = 300
 
 
 def refuse_own_code(what: str, name: str) -> None:
-    """Raise MtdlabError for a model or tokenizer of a class that transformers does not have.
-
-    Of one that it has too, code that `auto_map` names is ignored.
-    """
+    """Raise MtdlabError for a model or tokenizer of a class that transformers does not have."""
     for file, field_of_class, is_known in (
         ("config.json", "model_type", CONFIG_MAPPING.__contains__),
         ("tokenizer_config.json", "tokenizer_class", partial(hasattr, transformers)),
@@ -154,10 +151,7 @@ def load_encoder(
 
 
 def _check_tokens(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise MtdlabError where tokens have no word embedding, or capitals stay that should not.
-
-    sentence-transformers makes capitals small where an encoder's files say so.
-    """
+    """Raise MtdlabError where tokens have no word embedding, or capitals stay that should not."""
     last = max(tokenizer.get_vocab().values())
     if last >= (rows := len(model.get_input_embeddings().weight)):
         raise MtdlabError(

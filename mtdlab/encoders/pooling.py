@@ -17,6 +17,7 @@ from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.encoders.fast import OnEmbeddings, all_tokens, first_tokens, is_fast
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation
+from mtdlab.settings.representation import MASK
 
 if TYPE_CHECKING:
     # it takes seconds to import, and study files are read without it
@@ -52,7 +53,7 @@ def cut(words: Tensor, mask: Tensor, representation: Representation) -> Segments
     tokens are repeated in each segment, and n and segment_length count the others.
     """
     before = representation.tokens_before if representation.prompt else 0
-    after = representation.tokens_after if representation.prompt else 0
+    after = representation.tokens_after() if representation.prompt else 0
     most = representation.segment_length - before - after
     tokens = mask.sum(dim=1)
     own = tokens - before - after
@@ -112,10 +113,7 @@ def encode_segments(
     dropout: Dropout,
     change: OnEmbeddings | None = None,
 ) -> tuple[Tensor, Segments | None]:
-    """Vectors (S, D) of the segments of words (N, L, D) under a mask (N, L), and the segments.
-
-    Without segments: vectors (N, D) of the sentences, and None.
-    """
+    """Vectors (S, D) of segments of words (N, L, D), and these; of sentences (N, D), and None."""
     pooling, segments = representation.pooling, None
     if representation.segment_length:
         segments = cut(words, mask, representation)
@@ -221,7 +219,7 @@ def pool(
         if pooling != "cls":
             places = places + attention_mask.sum(dim=1) - 1
         if pooling == "mask":
-            places = places - representation.tokens_after_mask
+            places = places - representation.tokens_after(MASK)
         return hidden[torch.arange(len(hidden), device=hidden.device), places]
     if pooling != "mean":
         hidden = (layers[1 if pooling == "first-last" else -2] + hidden) / 2

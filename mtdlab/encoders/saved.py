@@ -14,11 +14,7 @@ from torch import nn
 from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Vectors
-from mtdlab.encoders.folders import (
-    declared_modes,
-    declared_pooling,
-    declared_prompt,
-)
+from mtdlab.encoders.folders import declared_modes, declared_pooling, declared_prompt
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.loading import load_encoder as load
 from mtdlab.encoders.traits import check_pooling
@@ -87,10 +83,7 @@ class SentenceEncoder:
         return self.embedder.representation
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """Vectors (S, D) of sentences, in their order, in float32 and not normalised.
-
-        Raises TypeError for anything but a list of texts.
-        """
+        """Vectors (S, D) in float32, not normalised. Raises TypeError for no list of texts."""
         if isinstance(sentences, str) or not all(isinstance(text, str) for text in sentences):
             raise TypeError("encode takes a list of texts")
         distinct = self.encoder.sentences(sentences, self.representation.prompt)

@@ -51,7 +51,7 @@ def check_prompt(tokenizer: PreTrainedTokenizerBase, representation: Representat
     if prompt and representation.segment_length:
         before, after = _fill_prompt(tokenizer, prompt).split(SENTENCE)
         [ids] = _encode(tokenizer, [before])
-        expected = representation.tokens_before, representation.tokens_after
+        expected = representation.tokens_before, representation.tokens_after()
         if (len(ids) - 1, _tail_length(tokenizer, after)) != expected:
             raise MtdlabError(
                 f"prompt {prompt!r} with segment_length: each word must be a single token of the "
@@ -62,7 +62,7 @@ def check_prompt(tokenizer: PreTrainedTokenizerBase, representation: Representat
     if tokenizer.mask_token_id is None:
         raise MtdlabError("pooling mask: the encoder's tokenizer has no mask token; choose another")
     [ids] = _encode(tokenizer, [_fill_prompt(tokenizer, prompt)])
-    after_mask = representation.tokens_after_mask
+    after_mask = representation.tokens_after(MASK)
     if len(ids) <= after_mask or ids[-1 - after_mask] != tokenizer.mask_token_id:
         raise MtdlabError(
             f"prompt {prompt!r}: each word after {MASK} must be a single token of the "

@@ -14,7 +14,7 @@ from mtdlab.analysis.measures.geometry import NOTEBOOK_BATCH
 from mtdlab.data_paths import VARIABLE
 from mtdlab.encoders.embed import Vectors
 from mtdlab.encoders.saved import load_encoder, other_pooling
-from mtdlab.errors import MtdlabError, one_line
+from mtdlab.errors import MtdlabError, one_line, refusing
 from mtdlab.evaluation.external import open_tasks, score_external
 from mtdlab.evaluation.mteb import write_mteb
 from mtdlab.evaluation.pairs import Split, read_table, sts_benchmark_pairs
@@ -193,10 +193,8 @@ def evaluate(
     """
     if import_evaluator(evaluator) and not tasks:
         tasks = EVALUATOR
-    try:
+    with refusing(ValueError):
         tasks = ",".join(parse_tasks(tasks)) if tasks else None
-    except ValueError as error:
-        raise MtdlabError(str(error)) from None
     if whiten is not None and flow is not None:
         raise MtdlabError("whitening and a flow cannot be combined; give --whiten or --flow")
     processing: Processing | None = Flow(seed=flow) if isinstance(flow, int) else flow

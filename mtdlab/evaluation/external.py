@@ -14,7 +14,7 @@ import torch
 from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.saved import SentenceEncoder
-from mtdlab.errors import MtdlabError, TrialError, one_line
+from mtdlab.errors import MtdlabError, TrialError, one_line, refusing
 from mtdlab.evaluation.items import own_scores
 from mtdlab.evaluation.mteb import MtebTask
 from mtdlab.evaluation.retrieval import RetrievalTask
@@ -58,12 +58,10 @@ class EvaluatorTask(ExternalTask):
             # code of the user can raise any exception, and call sys.exit
             raise MtdlabError(f"{place}: {one_line(error)}") from error
         suffix = DEV if split == "dev" else ""
-        try:
+        with refusing(TrialError):
             scores, items = own_scores(
                 returned, place, EXPECTED, self._user.sha256, unit=100, lower=self._lower
             )
-        except TrialError as error:
-            raise MtdlabError(str(error)) from None
         for name in scores:
             if not name or "," in name or ":" in name:
                 raise MtdlabError(

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -267,11 +267,7 @@ def read_table(path: Path, columns: Columns = OWN, *, header: bool = False) -> P
 
 
 def _find_columns(place: str, line: str, expected: Columns) -> tuple[Columns, bool]:
-    """The columns that a file's first line tells, else the expected ones; whether it is a header.
-
-    Raises MtdlabError for a header without scores, and for more than three columns of a file of
-    one's own that are none of a layout that is known.
-    """
+    """The columns that a first line tells, else the expected ones; whether it is a header."""
     cells = [cell.strip() for cell in line.rstrip().split("\t")]
     names = [cell.casefold() for cell in cells]
     found = [next((names.index(name) for name in known if name in names), -1) for known in _HEADERS]
@@ -298,7 +294,8 @@ def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
     rows: list[tuple[str, str, float]] = []
     for subset in subsets:
         texts, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
-        pairs = read_each(texts, read_lines(texts), _two_columns)
+        lines = read_lines(texts)
+        pairs = read_each(texts, lines, partial(split_columns, columns=2))
         gold = read_lines(scores)
         if len(pairs) != len(gold):
             line = min(len(pairs), len(gold)) + 1
@@ -309,14 +306,9 @@ def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
         graded = [at for at, (_, score) in enumerate(gold) if score.strip()]
         values = read_each(scores, [gold[at] for at in graded], parse_score)
         for at, value in zip(graded, values, strict=True):
-            place, first, second = pairs[at]
-            rows.append((parse_sentence(place, first), parse_sentence(place, second), value))
+            first, second = (parse_sentence(lines[at][0], text) for text in pairs[at])
+            rows.append((first, second, value))
     return check_ranks(folder, _pairs(_enough(folder, rows)))
-
-
-def _two_columns(place: str, line: str) -> tuple[str, str, str]:
-    first, second = split_columns(place, line, 2)
-    return place, first, second
 
 
 def _enough(path: Path, rows: list[tuple[str, str, float]]) -> list[tuple[str, str, float]]:

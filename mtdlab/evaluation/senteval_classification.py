@@ -72,10 +72,7 @@ def nested_accuracy(data: Examples, advance: Advance) -> tuple[float, Correct]:
 
 
 def split_accuracy(parts: Sequence[Examples], advance: Advance) -> tuple[float, Correct]:
-    """Accuracy x 100 on the last of train and test, or train, dev and test.
-
-    The strength is chosen on dev, or by ten folds of train.
-    """
+    """Accuracy x 100 on the last part; the strength is chosen on dev, or by folds of train."""
     data = Examples(
         np.concatenate([part.features for part in parts]),
         np.concatenate([part.labels for part in parts]),

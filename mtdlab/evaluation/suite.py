@@ -87,10 +87,7 @@ class StsTask:
         return vectors, self.evaluate(vectors)
 
     def evaluate(self, vectors: Vectors) -> Evaluation:
-        """Spearman of cosines against gold x 100 (all pairs), with alignment and uniformity.
-
-        A constant cosine has no rank order: the score is then NaN, never 0.
-        """
+        """Spearman of cosines against gold x 100, NaN without a rank order, and the geometry."""
         unit = normalise_rows(vectors)
         first, second = unit[self.first], unit[self.second]
         cosines = (first * second).sum(axis=1)
@@ -262,10 +259,7 @@ class Suite(Generic[T]):
     def _vectors(
         self, parts: Sequence[Pairs], vectors: Vectors, processing: Processing | None
     ) -> list[tuple[Floats, Floats]]:
-        """First and second vectors of each part: of pairs at unit length, of classes as they are.
-
-        Raises ValueError where they are not finite, zero, all alike, or span too little.
-        """
+        """Vectors of both sides by part, pairs at unit length. Raises ValueError as `process`."""
         texts = ([part.first for part in parts], [part.second for part in parts])
         first, second = (
             vectors[np.concatenate([self.sentences.rows(part) for part in side])].astype(np.float64)

@@ -6,16 +6,10 @@ from pathlib import Path
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.data_paths import exists
-from mtdlab.errors import MtdlabError, NothingToReport, StorageError, reason_of
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, reason_of, refusing
 from mtdlab.settings.messages import is_study_name
 from mtdlab.store import Store, study_names
-from mtdlab.store.database import (
-    adding,
-    check_file,
-    reading,
-    refuse_damaged,
-    warn_of_network,
-)
+from mtdlab.store.database import adding, check_file, reading, refuse_damaged, warn_of_network
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.facts import has_its_rows
 from mtdlab.store.recorded import conflict_in, names_in, planned_names
@@ -135,7 +129,7 @@ def _read_exported(file: Path) -> Records:
     advice = "import a file of mtdlab export-study"
     if not exists(file):
         raise MtdlabError(f"{file}: no such file; {advice}")
-    try:
+    with refusing(StorageError):
         check_file(file, advice)
         found = study_names(source)
         if len(found) != 1:
@@ -144,8 +138,6 @@ def _read_exported(file: Path) -> Records:
             raise StorageError(f"{found[0]!r} is not a name of a study")
         refuse_damaged(source)
         records = read_records(source, found[0])
-    except StorageError as error:
-        raise MtdlabError(str(error)) from None
     try:
         check_records(records)
         with reading(source) as session:
@@ -181,10 +173,7 @@ def _check_name(name: str) -> None:
 
 
 def _refuse_live(study: str, url: str) -> Store | None:
-    """The store of a study, None where only its plan is recorded.
-
-    Raises MtdlabError while a process that may be alive runs a sweep or a trial of the study.
-    """
+    """The store of a study, None for a plan alone. Raises MtdlabError while a sweep may run it."""
     store = open_store(url, study)
     if store is None:
         return None

@@ -31,12 +31,7 @@ OFFSET = 3_000_017
 
 
 def drop_elements(
-    words: Tensor,
-    _mask: Tensor,
-    generator: torch.Generator,
-    share: float,
-    *,
-    rescaled: bool = True,
+    words: Tensor, _mask: Tensor, generator: torch.Generator, share: float, *, rescaled: bool = True
 ) -> Tensor:
     """Set each element to zero with probability `share`; `rescaled`: divide others by 1 − share."""
     draws = torch.rand(words.shape, generator=generator, device=words.device)

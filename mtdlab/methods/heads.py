@@ -22,10 +22,7 @@ NORM_EPS = 1e-5
 def projection(
     dimension: int, layers: int, dropout: float, eps: float = NORM_EPS, *, output: int | None = None
 ) -> nn.Sequential:
-    """`layers` times Linear, LayerNorm, dropout, of the dimension `output`.
-
-    By default that of the encoder. Without layers it is the identity.
-    """
+    """`layers` times Linear, LayerNorm, dropout, to `output` or the same dimension."""
     widths = [dimension] + [output or dimension] * layers
     blocks = (
         (nn.Linear(before, after), nn.LayerNorm(after, eps=eps), nn.Dropout(dropout))

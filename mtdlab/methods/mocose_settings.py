@@ -176,10 +176,7 @@ class MoCoSESettings(HistorySettings, HeadSettings):
 
     @property
     def mtd(self) -> float | None:  # type: ignore[override]  # a frozen target has no age
-        """Maximum traceable distance in steps (equation 4), with a schedule by `EmaDecay.trace`.
-
-        None with a frozen target.
-        """
+        """MTD in steps (equation 4), of a schedule by `EmaDecay.trace`; None if frozen."""
         if self.target == "frozen":
             return None
         return self.schedule.trace(self.steps) + self.queue_size / self.batch_size

@@ -113,8 +113,5 @@ def describe_method(name: str) -> dict[str, Any]:
 
 
 def make_settings(**values: Any) -> "TrainerSettings":
-    """Checked settings of the method `method`, by default MoCoSE.
-
-    Raises pydantic.ValidationError for invalid values, MtdlabError for an unknown method.
-    """
+    """Checked settings of `method`. Raises pydantic.ValidationError, MtdlabError for no method."""
     return settings_class(str(values.get("method", DEFAULT)))(**values)

@@ -20,6 +20,7 @@ from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
 from mtdlab.settings import POOLING, Pooling, costless, with_default
 from mtdlab.settings.augmentation import NEGATIONS, ContractedNot
+from mtdlab.settings.representation import MASK
 from mtdlab.settings.trainer import Positive
 
 PROMPT = 'This sentence : " {sentence} " means {mask} .'
@@ -69,8 +70,11 @@ class SNCSESettings(SimCSESettings):
         first = self.representation
         second = replace(first, prompt=self.second_prompt)
         second.check()
-        places = ("tokens_before", "tokens_after", "tokens_after_mask")
-        if any(getattr(first, place) != getattr(second, place) for place in places):
+        words = [
+            (one.tokens_before, one.tokens_after(), one.tokens_after(MASK))
+            for one in (first, second)
+        ]
+        if words[0] != words[1]:
             raise ValueError(
                 f"second_prompt {self.second_prompt!r} must have as many words as prompt "
                 f"{self.prompt!r} before the sentence, after it and after the mask token"

@@ -33,15 +33,9 @@ class Representation:
         """The start token, and the prompt's tokens before {sentence}, separated by spaces."""
         return len(self.prompt.partition(SENTENCE)[0].split()) + 1
 
-    @property
-    def tokens_after(self) -> int:
-        """The prompt's tokens after {sentence}, separated by spaces, and the end token."""
-        return len(self.prompt.partition(SENTENCE)[2].split()) + 1
-
-    @property
-    def tokens_after_mask(self) -> int:
-        """The prompt's tokens after {mask}, separated by spaces, and the end token."""
-        return len(self.prompt.partition(MASK)[2].split()) + 1
+    def tokens_after(self, mark: str = SENTENCE) -> int:
+        """The prompt's tokens after a mark, separated by spaces, and the end token."""
+        return len(self.prompt.partition(mark)[2].split()) + 1
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
@@ -63,7 +57,7 @@ class Representation:
             raise ValueError(
                 f"pooling mask needs a prompt with {SENTENCE} and {MASK}, not {self.prompt!r}"
             )
-        around = self.tokens_before + self.tokens_after
+        around = self.tokens_before + self.tokens_after()
         if self.prompt and 0 < self.segment_length <= around:
             raise ValueError(
                 f"segment_length {self.segment_length} leaves no tokens for the sentence: its "

@@ -27,10 +27,7 @@ ANSWER_SECONDS = 20
 
 
 def max_array_size(given: int | None) -> int:
-    """The most tasks of one array: as given, as this cluster says, or Slurm's default.
-
-    Raises MtdlabError where the cluster allows no arrays.
-    """
+    """The most tasks of an array: as given or configured. Raises MtdlabError for fewer than 2."""
     size = given
     if size is None and (scontrol := shutil.which("scontrol")):
         # Slurm may be down

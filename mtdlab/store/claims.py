@@ -184,10 +184,7 @@ class Claims:
             return row is not None
 
     def release_without_steps(self, owner: Owner) -> None:
-        """Let the trials of `owner` in which no step has passed wait again.
-
-        It undoes a claim that may have been committed when its connection was lost.
-        """
+        """Undo a claim of `owner`, in which no step has passed, that may have been committed."""
         with self.database.writing() as session:
             running = select(TrialRow).where(self.mine, TrialRow.state == "RUNNING")
             unbegun = running.where(TrialRow.step == 0).with_for_update()
@@ -265,10 +262,7 @@ class Claims:
 
     @contextmanager
     def _owned_row(self, claim: Claim) -> Iterator[tuple[Session, TrialRow | None]]:
-        """Give a block a trial's row, locked; None if the claim's owner does not own the trial.
-
-        SQLite has no row locks: there the transaction holds the lock of the database.
-        """
+        """Give a block a trial's row, locked; None if the claim's owner does not own the trial."""
         with self.database.writing() as session:
             row = session.get(TrialRow, claim.row, with_for_update=True)
             if row is not None and (row.state, row.owner or {}) != ("RUNNING", claim.owner):

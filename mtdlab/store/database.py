@@ -64,20 +64,14 @@ _UNEXPECTED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErr
 
 
 class Database:
-    """An open database is its URL and the engine of its transactions.
-
-    Its blocks raise StorageError for an error of the database.
-    """
+    """A database is a URL and the engine of its transactions. Blocks may raise StorageError."""
 
     def __init__(self, url: str, engine: Engine) -> None:
         self.url, self.engine = url, engine
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """Give a block a session that reads.
-
-        Raises StorageError also for an error of the block where a record has another shape.
-        """
+        """Give a block a session that reads. Raises StorageError for a record of another shape."""
         with _translate_errors(self.url), Session(self.engine) as session:
             try:
                 yield session
@@ -214,10 +208,7 @@ def open_to_write(url: str) -> Database:
 
 @contextmanager
 def _leaving_no_empty(path: Path | None) -> Iterator[None]:
-    """Remove a SQLite file that a block has created and could not write, as on a full disk.
-
-    Empty it would be taken for a damaged one. One that another process has locked stays.
-    """
+    """Remove a SQLite file that a block created and could not write, unless it is locked."""
     try:
         yield
     except exc.DBAPIError as error:
@@ -336,10 +327,7 @@ def _read_only(path: Path) -> URL:
 
 
 def check_file(path: Path, advice: str = RESTORE) -> None:
-    """Raise StorageError for a path that is no SQLite file and where none can be created.
-
-    `advice` is what to do about another file.
-    """
+    """Raise StorageError, with `advice`, for no SQLite file and where none can be created."""
     if path.is_dir():
         raise StorageError(f"{path} is a folder; name a database file inside it")
     if not path.exists():
@@ -395,10 +383,7 @@ def _translate_errors(url: str) -> Iterator[None]:
 
 
 def _is_of_decoding(error: Exception) -> bool:
-    """Return whether an error was raised while a column's value was converted.
-
-    Text that is not UTF-8 may also be SQLite's own message on a damaged schema, in any statement.
-    """
+    """Return whether an error was raised while a column's value was converted."""
     if isinstance(error, UnicodeDecodeError):
         return True
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)

@@ -80,10 +80,7 @@ _AT_ONCE = 500
 
 
 def has_tables(connection: Connection) -> bool:
-    """Return whether a database has Optuna's tables of studies, all of them.
-
-    Optuna creates each in a transaction of its own, and a study after all of them.
-    """
+    """Return whether a database has all of Optuna's tables of studies, made one after the other."""
     known = inspect(connection)
     return all(known.has_table(part.name) for part in (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES))
 

@@ -65,10 +65,7 @@ def outlast_restarts(engine: Engine, url: str) -> None:
 
 
 def retry_lost(function: Callable[[], T]) -> T:
-    """Call a function, which may be done twice, again when its connection is lost.
-
-    Raises StorageError, and no ConnectionLost, after `MOST_ATTEMPTS` calls.
-    """
+    """Call a function, which may be done twice, until its connection holds. Raises StorageError."""
     reason = ""
     for _ in range(MOST_ATTEMPTS):
         try:

@@ -74,10 +74,7 @@ class Store(Claims):
     def record_once(
         self, name: Literal["precision", "artifacts", "inputs", "chosen"], value: Any
     ) -> Any:
-        """Record a column of the study, or each key of a mapping, unless it has a value already.
-
-        Returns the recorded value.
-        """
+        """Record a column, or each key of a mapping, that has no value; return the recorded."""
         with self.database.writing() as session:
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             recorded = getattr(row, name)

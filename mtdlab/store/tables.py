@@ -79,10 +79,7 @@ Array = NDArray[np.float32]
 def _converted(
     stored: Any, read: Callable[[Any], Any], write: Callable[[Any], Any] | None = None
 ) -> type[TypeDecorator[Any]]:
-    """Return a column type that converts each value but None when it is written and read.
-
-    `read` raises ValueError for a value of another kind: SQLite keeps any in each column.
-    """
+    """Return a column type that converts each value but None when it is written and read."""
 
     class Converted(TypeDecorator[Any]):
         impl = stored
@@ -104,10 +101,7 @@ def _of_kind(kind: Rule, value: Any) -> Any:
 
 
 def _as_text(value: str) -> str:
-    """Return text without what databases refuse: lone surrogates, and NUL, which becomes U+FFFD.
-
-    Reasons and notes quote errors, which may hold both.
-    """
+    """Return text without lone surrogates and NUL, which errors may hold and databases refuse."""
     return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
 
 

@@ -164,10 +164,7 @@ class Cluster(Engine):
 
 
 def _death_of(task: "Future[Any]") -> str:
-    """How the workers of a task died; empty if they did not, or their scheduler was lost.
-
-    Raises MtdlabError for an error that the next one would meet too.
-    """
+    """How the workers of a task died, or empty. Raises MtdlabError for what others would meet."""
     error = None
     with suppress(*LOST):
         error = task.exception(timeout=CONNECT_SECONDS)

@@ -186,10 +186,7 @@ ORPHAN_SECONDS = 10.0
 
 
 def _call_in_fork(call: bytes, result: int | None, alive: int) -> None:
-    """Make a call and end with the exit code that it returns, or send what it returns to a pipe.
-
-    The sweep alone holds the other end of the pipe `alive`, which is closed when the sweep ends.
-    """
+    """Make a call and end with the exit code that it returns, or send what it returns to a pipe."""
     stop = StopRequest()
     threading.Thread(target=_receive_signals, args=(stop,), daemon=True).start()
     threading.Thread(target=_end_with_sweep, args=(alive, stop), daemon=True).start()

@@ -277,10 +277,7 @@ def view_corpus(view: View, settings: TrainerSettings, corpus: Corpus, encoder: 
 
 
 def averaged_sets(evaluation: str) -> tuple[str, ...]:
-    """The STS sets in the folder of `evaluation`, where it has SentEval's layout.
-
-    Raises MtdlabError for a folder that is not there.
-    """
+    """The STS sets in a folder in SentEval's layout. Raises MtdlabError where it is not there."""
     folder = evaluation_folder(evaluation)
     return tuple(name for name in STS if (path := task_folder(name, folder)) and path.is_dir())
 

@@ -128,10 +128,7 @@ class RunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a run of the same settings and texts, bit for bit on the same kind of processor.
-
-        Raises RuntimeError for tensors of other shapes.
-        """
+        """Restore a run of the same settings and texts. Raises RuntimeError for other shapes."""
         self.step, self.seconds = state["step"], state["seconds"]
         load_own_state(self.method, state["method"])
         for part in ("optimizer", "batches", "curve", "best"):

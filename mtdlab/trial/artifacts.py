@@ -103,10 +103,7 @@ class Artifacts:
 
     @contextmanager
     def _opened(self, problem: str) -> Iterator[tuple[Any, str]]:
-        """The file system of the driver, and the place in it.
-
-        An error of the driver, which may be of any type, becomes a sentence with `problem`.
-        """
+        """The driver's file system and the place in it; any error of it becomes a sentence."""
         try:
             # imports the driver of the URL
             from fsspec.core import url_to_fs
@@ -124,10 +121,7 @@ class Artifacts:
 
 
 def _write(files: Any, path: str, write: Any) -> None:
-    """Write a file, after its folder where the file system has folders.
-
-    A bucket that is missing is not created: it may be misspelt.
-    """
+    """Write a file, after its folder; no bucket is created, whose name may be misspelt."""
     try:
         write(path)
     except FileNotFoundError:

@@ -30,12 +30,7 @@ from mtdlab.training.inputs import RunInputs
 from mtdlab.training.loop import Outcome
 from mtdlab.trial.artifacts import Artifacts, ArtifactsError
 from mtdlab.trial.checkpoints import SharedCheckpoints
-from mtdlab.trial.model_folders import (
-    STAGED,
-    kept_trial,
-    refuse_other_model,
-    remove_checkpoints_of,
-)
+from mtdlab.trial.model_folders import STAGED, kept_trial, refuse_other_model, remove_checkpoints_of
 from mtdlab.trial.study import OpenStudy, TrialRun
 
 

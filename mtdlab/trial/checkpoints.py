@@ -187,10 +187,7 @@ class TrialCheckpoints:
         return []
 
     def _newest(self) -> Found:
-        """The newest intact checkpoint, here or in the shared place.
-
-        A trial that another machine took further does not go on from the older one of this machine.
-        """
+        """The newest intact checkpoint, of this machine or of another that went further."""
         found = find_checkpoint(self.folder)
         if self.shared is None:
             return found

@@ -39,10 +39,7 @@ class Watch:
         self.run.heartbeat.check()
 
     def evaluated(self, step: int, score: float) -> None:
-        """Report a score after `step` steps, unless it is not finite.
-
-        Raises TrialError for one that cannot be recorded, and optuna.TrialPruned.
-        """
+        """Report a finite score after `step` steps. Raises TrialError, and optuna.TrialPruned."""
         if not math.isfinite(score):
             return
         if problem := too_far(f"the score after step {step}", score):

@@ -242,11 +242,7 @@ def with_recorded_values(spec: StudySpec, url: str) -> StudySpec:
 
 
 def _refuse_unstated(spec: StudySpec) -> None:
-    """Raise MtdlabError for a new study that does not say how its scores are judged.
-
-    It has to say of a loss whether lower is better, and of a score in a unit of its own which
-    difference counts as none. Earlier studies of a loss are maximised, which their pages say.
-    """
+    """Raise MtdlabError for a new study that does not say how its scores are judged."""
     losses = [name for name in (spec.metric, spec.select_by) if is_loss(name)]
     if losses and "direction" not in spec.definition:
         raise MtdlabError(

@@ -38,10 +38,7 @@ class StopRequest:
         return self.number is not None
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until the stop is requested.
-
-        Not by an event: a signal that arrives while it is locked could not set it.
-        """
+        """Wait so long, or until the stop is requested; a signal could find an event locked."""
         deadline = time.monotonic() + seconds
         while not self.requested() and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, POLL_SECONDS))

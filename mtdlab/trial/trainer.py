@@ -182,10 +182,7 @@ def data_warnings(spec: MethodSpec) -> list[str]:
 
 
 def _warn_of_corpora(spec: MethodSpec) -> Iterator[str]:
-    """What each corpus leaves out, and whether its texts are expected negatives of themselves.
-
-    Of a sampled study, sizes that are relative to others are not known before it runs.
-    """
+    """What each corpus leaves out, and whether its texts are negatives of themselves."""
     trials = [trial for trials in spec.trials_by_inputs().values() for trial in trials]
     if spec.sampler == "grid":
         trials += [spec.settings(point, spec.seeds[0]) for point in spec.grid_points().values()]
