@@ -96,10 +96,7 @@ class _Lent:
 
 @contextmanager
 def lent_streams() -> Iterator[None]:
-    """Restore the standard streams after this block, in which code of the user is called.
-
-    A program may close or redirect them, the objects of `sys` as well as their numbers.
-    """
+    """Restore the standard streams, which code of the user may close, after this block."""
     open_streams()
     before = sys.stdin, sys.stdout, sys.stderr
     copies = [os.dup(number) for number in range(3)]

@@ -138,10 +138,7 @@ class Source:
         self.collect([self.error(path, message)])
 
     def collect(self, errors: Iterable[SpecError]) -> None:
-        """Add what a check yields; one that is known at the same place is left out.
-
-        Raises SpecError once there are `MISTAKES`, since each of them takes time to describe.
-        """
+        """Add mistakes, each once at a place. Raises SpecError once there are `MISTAKES`."""
         known = {(mistake.place, mistake.sentence) for mistake in self.mistakes}
         for error in errors:
             if (error.place, error.sentence) not in known:

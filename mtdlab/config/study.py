@@ -205,10 +205,7 @@ class StudySpec(ABC):
         return recorded
 
     def with_recorded_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
-        """The study with the pooling that it was begun with, where its file gives none.
-
-        `trainer` is the recorded section. A study of other encoders stays as it is.
-        """
+        """The study with the pooling that it was begun with, where its file gives none."""
         del identity, trainer
         return self
 
@@ -259,10 +256,7 @@ class StudySpec(ABC):
         return fingerprint({name: settings.get(name) for name in self.nuisance.per})
 
     def nuisance_trials(self) -> list[PlannedTrial]:
-        """The trials by which the values of nuisance settings are chosen, seed by seed.
-
-        Each is named after the group of its configuration, the configuration and the values.
-        """
+        """The trials, seed by seed, that choose nuisance values: GROUP.CONFIGURATION.VALUES."""
         if self.nuisance is None:
             return []
         of = {SEARCH_NUISANCE: self._points()}

@@ -195,10 +195,7 @@ def all_tokens(
     *,
     every_layer: bool = False,
 ) -> list[Tensor]:
-    """The last layer (N, L, D) of words (N, L, D); rows of padding are undefined.
-
-    With `every_layer` the embedding block's output and the other layers stand before it.
-    """
+    """The last layer (N, L, D) of words (N, L, D), or `every_layer`; padding is undefined."""
     packing = _packing(model, mask)
     packed = [_embed(model, words, mask, packing, dropout, change)]
     for layer in model.encoder.layer:

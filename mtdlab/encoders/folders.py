@@ -48,10 +48,7 @@ def encoder_path(name: str) -> str:
 
 
 def find_file(name: str, file: str) -> Path | None:
-    """A file of an encoder: in its folder, or from the hub; None where it is in neither.
-
-    A hub's file is that of the local cache, else it is fetched if the hub can be reached.
-    """
+    """A file of an encoder: in its folder, the hub's cache, or fetched; None where in neither."""
     folder = Path(encoder_path(name))
     if is_folder(folder):
         return folder / file if (folder / file).is_file() else None
@@ -135,10 +132,7 @@ def declared_pooling(name: str) -> Pooling | None:
 
 
 def declared_modes(name: str) -> list[str]:
-    """The poolings of sentence-transformers' file, concatenated if several; none without it.
-
-    Those that are not among ours have the names of sentence-transformers.
-    """
+    """The poolings of sentence-transformers' file, in our names where we have them, or none."""
     values = read_json(name, POOLING_FILE)
     modes = values.get("pooling_mode") or [
         # before its version 6, each mode had a key: pooling_mode_mean_tokens

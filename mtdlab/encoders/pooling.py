@@ -149,10 +149,7 @@ def _without_cache(forward: Callable[..., Any]) -> dict[str, bool]:
 
 
 def embedding_block(model: "PreTrainedModel") -> nn.Module:
-    """The part of an encoder before its first layer, with positions and LayerNorm.
-
-    Raises MtdlabError for a family without one, whose word embeddings enter the first layer.
-    """
+    """The part before the first layer, with positions. Raises MtdlabError without one."""
     block = getattr(model, "embeddings", None)
     if not isinstance(block, nn.Module):
         raise MtdlabError(
@@ -163,10 +160,7 @@ def embedding_block(model: "PreTrainedModel") -> nn.Module:
 
 
 def position_table(model: "PreTrainedModel") -> Tensor | None:
-    """The embeddings (M, D) of an encoder's positions, the first one first; None without a table.
-
-    Position ids of RoBERTa and MPNet start at the padding id + 1; those before it are unused.
-    """
+    """The embeddings (M, D) of an encoder's positions from the first on; None without any."""
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     if not isinstance(table, nn.Embedding):
         return None

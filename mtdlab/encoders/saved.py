@@ -29,10 +29,7 @@ Name = TypeVar("Name", bound=str)
 
 
 def saved_run(name: str) -> tuple[Representation | None, Precision]:
-    """How a model saved by mtdlab was evaluated; None and float32 for another encoder.
-
-    Raises MtdlabError if the description of its run is damaged.
-    """
+    """How a saved model was evaluated, else None and float32. Raises MtdlabError for damage."""
     path = Path(name) / RUN
     if not path.is_file():
         return None, DEFAULT_PRECISION

@@ -79,10 +79,7 @@ def average(scores: Sequence[TaskScore]) -> tuple[float | None, int]:
 
 
 def tables(report: ScoreReport) -> list[tuple[str, list[TaskScore], int]]:
-    """Title, scores and full size of each of the papers' tables that was chosen.
-
-    Last the scores of other tasks, whose average has no meaning: of size 0.
-    """
+    """Title, scores and full size of the chosen tables; last, of size 0, those of other tasks."""
     split = [
         (title, [score for score in report.scores if score.task in names], len(names))
         for title, names in TABLES

@@ -53,10 +53,7 @@ POSITIVE_ABOVE = 4.0
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation of an encoder: Spearman x 100, and its sentence vectors' geometry.
-
-    The score was computed from `items`; None for a score of other data.
-    """
+    """Spearman x 100, from `items` unless of other data, and the geometry of the vectors."""
 
     score: float
     alignment: float

@@ -42,10 +42,7 @@ BACKBONES: Mapping[str, type[Method[Any]]] = {
 
 
 class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
-    """The settings of every backbone, of which those of the chosen one apply, and HiCL's own.
-
-    Settings that are not given have the defaults of the backbone.
-    """
+    """The settings of all backbones, with the defaults of the chosen one, and HiCL's own."""
 
     backbone: Backbone = setting("simcse", "method whose loss is applied to sequence vectors")
     segment_length: Positive = setting(

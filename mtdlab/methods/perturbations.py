@@ -83,10 +83,7 @@ class Fgsm(nn.Module):
 
 
 class EmbeddingNoise(RandomDraws):
-    """Applies the augmentations of word embeddings in the setting `augmentation`, in its order.
-
-    Every call makes new random draws, so that two views differ.
-    """
+    """Applies the setting `augmentation` to word embeddings, each time with new random draws."""
 
     def __init__(
         self, settings: TrainerSettings, encoder: Transformer, device: torch.device

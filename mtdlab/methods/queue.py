@@ -52,10 +52,7 @@ class KeyQueue(nn.Module):
         self._count = min(self.size, self._count + len(newest_last))
 
     def negatives(self) -> Tensor:
-        """The keys that enter the loss, (V, D), unordered.
-
-        All valid rows until the queue is full; then those at positions in a slice, if any are set.
-        """
+        """The keys that enter the loss, (V, D): valid rows, of a full queue those in a slice."""
         if len(self.positions) == 0 or self._count < self.size:
             return self.bank[: self._count]
         return self.bank[(self._cursor - 1 - self.positions) % self.size]

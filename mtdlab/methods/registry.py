@@ -98,10 +98,7 @@ def settings_class(name: str) -> "type[TrainerSettings]":
 
 
 def describe_method(name: str) -> dict[str, Any]:
-    """The record of a method in a study: its title, and the metadata of its settings.
-
-    Reports use this record, so that they do not need the method to be installed.
-    """
+    """The record of a method in a study, title and settings, so that reports do without it."""
     from mtdlab.settings import settings_of
 
     settings = settings_class(name)

@@ -224,10 +224,7 @@ def _begin_by_hand(connection: sqlite3.Connection, _record: Any) -> None:
 
 
 def open_to_read(url: str) -> Database:
-    """Open an existing database with mtdlab's tables, so that it cannot be written.
-
-    Raises StorageError if the database does not exist, and for another schema.
-    """
+    """Open a database to read. Raises StorageError for none of mtdlab's, or another schema."""
     if (engine := _open_existing(url)) is None:
         path = sqlite_file(url)
         raise StorageError(

@@ -72,10 +72,7 @@ def delete_records(url: str, name: str) -> None:
 
 
 def rename_records(url: str, old: str, new: str, invocation: Invocation) -> None:
-    """Rename a study in mtdlab's and Optuna's tables in one transaction.
-
-    `invocation` is recorded as the one that resumes it. Raises MtdlabError if `new` is taken.
-    """
+    """Rename a study, which `invocation` resumes. Raises MtdlabError if `new` is taken."""
     with adding(url) as session:
         if conflict := conflict_in(session, new, url, renamed=old):
             raise MtdlabError(f"{conflict}; choose another name")

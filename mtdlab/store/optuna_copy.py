@@ -221,10 +221,7 @@ def find_differing(session: Session, study: StudyRow, copy: int) -> list[TrialRo
 
 
 def find_foreign(session: Session, study: StudyRow, copy: int) -> Sequence[int]:
-    """Read Optuna's ids of the trials in its tables that are not those of the study.
-
-    A trial that failed and was run again is none of them: it has failed there too.
-    """
+    """Read Optuna's ids of the trials in its tables, but failed ones, that are not the study's."""
     numbered = (TrialRow.study_id == study.id) & TrialRow.number.is_not(None)
     numbered &= TrialRow.role == SEARCH
     planned = TRIALS.c.number.in_(select(TrialRow.number).where(numbered))

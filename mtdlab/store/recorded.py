@@ -134,10 +134,7 @@ def read_identity(url: str) -> str:
 
 
 def is_recorded(url: str, study: str, run: Mapping[str, Any]) -> bool:
-    """Return whether a study has the trial whose run the folder of a model describes.
-
-    Number, seed and scores are those of the trial. Raises StorageError.
-    """
+    """Return whether a study has the trial of a model folder's run. Raises StorageError."""
     with inspecting(url) as connection:
         if connection is None or schema_version(connection) is None or not RUN.holds(run):
             return False

@@ -153,10 +153,7 @@ class Store(Claims):
             return read_finished(session, self.study_id, noted)
 
     def searched(self, first: int, numbers: Collection[int]) -> list[tuple[TrialRow, float | None]]:
-        """Read the trials of the search with `numbers`, and from number `first` on.
-
-        Of their columns those are read that Optuna is told; the score ranks a trial.
-        """
+        """Read trials of the search, with `numbers` and from `first` on, and what ranks each."""
         columns = (TrialRow.number, TrialRow.state, TrialRow.parameters, TrialRow.reports)
         mine = self.mine & (TrialRow.role == SEARCH)
         wanted = (TrialRow.number >= first) | TrialRow.number.in_(list(numbers))

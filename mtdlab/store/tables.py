@@ -344,10 +344,7 @@ class TrialRow(Owned, Base):
 
 
 def living_state(row: Any) -> str:
-    """Return the state of a trial; WAITING for a running one whose process has died.
-
-    `row` is a `TrialRow`, or what was selected of one: state, owner and silent.
-    """
+    """Return the state of a trial; WAITING for a running one whose process has died."""
     dead = row.state == "RUNNING" and is_dead(row.owner or {}, row.silent)
     return "WAITING" if dead else str(row.state)
 

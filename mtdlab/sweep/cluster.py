@@ -41,10 +41,7 @@ LOST = (CancelledError, OSError)
 
 
 def run_trials(job: Job, sweep: int) -> None:
-    """Run trials in a process of the cluster until none can be claimed or the sweep is over.
-
-    An error is recorded with the sweep's row: dask would print it with the arguments.
-    """
+    """Run trials in a process of the cluster until the sweep is over; an error is recorded."""
     stop = StopRequest()
     try:
         job.spec.ensure_imported()

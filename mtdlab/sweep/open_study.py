@@ -31,10 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) -> bool:
-    """Whether a sweep may have to run a trial of this study: if not, nothing has to be checked.
-
-    True also where the database is missing or cannot be read: opening the study reports that.
-    """
+    """Whether a study may have trials to run; true if its database cannot be read."""
     try:
         trials = read_planned(url, spec.name)
         last = read_last_decision(url, spec.name)

@@ -49,10 +49,7 @@ class Outcome:
     history: dict[str, Column] = field(default_factory=dict)
 
     def score_of(self, metric: str) -> tuple[float, float]:
-        """A metric of the best checkpoint and of the encoder before training, x 100; NaN for none.
-
-        An average is NaN unless all of its tasks have a score.
-        """
+        """A metric of the best checkpoint and the untrained encoder, x 100; NaN unless all are."""
         names = needed(metric) or (metric,)
         after, before = (
             float(np.mean([scores.get(name, np.nan) for name in names]))

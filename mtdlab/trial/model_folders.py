@@ -39,10 +39,7 @@ def read_run(model: Path) -> dict[str, Any]:
 
 
 def kept_trial(model: Path, url: str) -> int | None:
-    """The number of the trial of a database whose model is kept in the folder of its study.
-
-    None where there is none, or one of another trial than the database has of that number.
-    """
+    """The number of the database's trial whose model a study's folder keeps; None for none."""
     # imported here: commands that name a folder start without it
     from mtdlab.store.recorded import is_recorded
 

@@ -213,11 +213,7 @@ def check_tracking(tracking: str) -> None:
 
 
 def track(study: str, number: int, settings: TrainerSettings, outcome: Outcome) -> str:
-    """Write a trial's event file. Returns an error as a note.
-
-    It holds every column of the training curve, the final scores at the step of the best
-    checkpoint, and the settings as hyperparameters.
-    """
+    """Write a trial's event file: curve, final scores and settings. Returns an error as a note."""
     final = {f"final/{name}": score for name, score in outcome.after.finite().items()}
     try:
         # the package is an extra, and takes a second to import
