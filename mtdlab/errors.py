@@ -37,12 +37,12 @@ class MissingPackage(MtdlabError, ImportError):
 
 
 @contextmanager
-def refusing(*kinds: type[Exception]) -> Iterator[None]:
-    """Raise MtdlabError with the message of an error of these kinds."""
+def refusing(*kinds: type[Exception], what: str = "") -> Iterator[None]:
+    """Raise MtdlabError for an error of these kinds: its message, or `what` and its reason."""
     try:
         yield
     except kinds as error:
-        raise MtdlabError(str(error)) from None
+        raise MtdlabError(f"{what}: {reason_of(error)}" if what else str(error)) from None
 
 
 _TRAINS = (

@@ -14,7 +14,6 @@ from mtdlab.errors import MtdlabError, reason_of
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )

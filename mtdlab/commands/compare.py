@@ -9,7 +9,7 @@ from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
-from mtdlab.errors import MtdlabError, reason_of, refusing
+from mtdlab.errors import MtdlabError, refusing
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -83,10 +83,8 @@ def compare(
     if items and not len(contrast.items):
         raise MtdlabError("--items: the runs have recorded no items, or not the same ones")
     if items:
-        try:
+        with refusing(OSError, what=f"--items {items}: not written"):
             _items(frames, contrast).to_csv(items, index=False)
-        except OSError as error:
-            raise MtdlabError(f"--items {items}: not written: {reason_of(error)}") from None
     if as_json:
         print_json(_fields(frames, contrast, names))
         return

@@ -14,7 +14,7 @@ from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.commands.report import parse_columns
-from mtdlab.errors import MtdlabError, reason_of
+from mtdlab.errors import MtdlabError, refusing
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def decide(
             f"{source!r} is the name of a study, since it ends in none of "
             f"{', '.join(TABLE_SUFFIXES)}"
         )
-    try:
+    with refusing(OSError, what=f"--session {session}"), refusing(ValueError):
         study = (
             open_table(Path(source), replace(reading, margin=margin, configurations=named))
             if is_file
@@ -121,10 +121,6 @@ def decide(
             session=session,
             failed_score=failed_score,
         )
-    except ValueError as error:
-        raise MtdlabError(str(error)) from None
-    except OSError as error:
-        raise MtdlabError(f"--session {session}: {reason_of(error)}") from None
     if as_json:
         of_table = {"repeated": study.table.get("repeated")} if is_file else {}
         fields = {"study": study.name, "metric": study.score_format.name, **of_table}

@@ -21,7 +21,7 @@ from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.cost.size import MOST_SEEDS, Size, choose_size, list_sizes
 from mtdlab.data_paths import packaged_studies
-from mtdlab.errors import MtdlabError, reason_of
+from mtdlab.errors import MtdlabError, refusing
 from mtdlab.methods import registry
 from mtdlab.terminal import Phases, following_phases, print_text, printable
 from mtdlab.trial.signals import OutOfTime, time_limit
@@ -281,10 +281,8 @@ def _write(path: Path, text: str, as_json: bool, found: Mapping[str, Any] | None
     from mtdlab.config.reader import parse_study
 
     spec = parse_study("the new study", text)
-    try:
+    with refusing(OSError, what=f"{path} cannot be written"):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise MtdlabError(f"{path} cannot be written: {reason_of(error)}") from None
     trials, warnings = len(spec.planned_trials()), spec.warnings()
     if as_json:
         fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}

@@ -68,8 +68,7 @@ class ProgramSpec(StudySpec):
         reference = self.program.reference
         return {reference: {"title": reference, "settings": settings}}
 
-    def _dump(self, method: str) -> dict[str, Any]:
-        del method
+    def _dump(self, method: str) -> dict[str, Any]:  # noqa: ARG002
         return {name: value for name, value in self.trainer.items() if name not in self.search}
 
 

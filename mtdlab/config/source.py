@@ -90,7 +90,6 @@ _Loader.add_implicit_resolver(
     list("-+.0123456789"),
 )
 
-
 Value = TypeVar("Value")
 
 

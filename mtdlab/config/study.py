@@ -177,9 +177,8 @@ class StudySpec(ABC):
     def _dump(self, method: str) -> dict[str, Any]:
         """The fixed settings of a method, as they identify the study."""
 
-    def _defaults(self, name: str) -> tuple[Any, ...]:
+    def _defaults(self, name: str) -> tuple[Any, ...]:  # noqa: ARG002
         """The values of a setting that the file does not name."""
-        del name
         return ()
 
     @classmethod
@@ -199,14 +198,12 @@ class StudySpec(ABC):
         """A sentence for each setting that may not be meant, such as a history beyond the run."""
         return list(describe_lengths(self.configurations().values(), self.beyond_run))
 
-    def complete_identity(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    def complete_identity(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """A recorded identity with the defaults of settings that its methods have gained since."""
-        del new
         return recorded
 
-    def with_recorded_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
+    def with_recorded_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:  # noqa: ARG002
         """The study with the pooling that it was begun with, where its file gives none."""
-        del identity, trainer
         return self
 
     def possible_values(self, name: str) -> tuple[Any, ...]:

@@ -37,8 +37,6 @@ _VISIBLE = re.compile(
 """A character that is neither space nor a control, nor ignorable by default in Unicode."""
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """What `surrogateescape` makes of bytes that are not UTF-8: one character each."""
-
-
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 

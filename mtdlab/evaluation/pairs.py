@@ -234,7 +234,6 @@ def read_table(path: Path, columns: Columns = OWN, *, header: bool = False) -> P
     """Pairs of a tab-separated file in these columns, or in those that its first line tells.
 
     With `header` the first line tells nothing and is skipped.
-
     A header of GLUE, SICK or sentence-transformers does, and a genre of STS-B. Blank lines, and
     pairs without a score or one of the sentences, are left out and counted. Raises MtdlabError with
     all lines that do not fit, and for fewer than two pairs.

@@ -89,10 +89,8 @@ def export_study(study: str, url: str, out: Path) -> None:
         raise MtdlabError(f"{out} exists; choose another file with --out")
     refuse_damaged(url)
     _find(study, url)
-    try:
+    with refusing(OSError, what=str(out)):
         building = tempfile.TemporaryDirectory(prefix=f".{out.name}.writing-", dir=out.parent)
-    except OSError as error:
-        raise MtdlabError(f"{out}: {reason_of(error)}") from None
     with building as folder:
         file = Path(folder) / out.name
         records = read_records(url, study)

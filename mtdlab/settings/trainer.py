@@ -52,7 +52,6 @@ Names = Annotated[str, _JOINED, _LIST_SCHEMA]
 TaskNames = Annotated[Names, AfterValidator(lambda text: ",".join(parse_tasks(text)))]
 FieldNames = Annotated[Names, AfterValidator(_check_fields)]
 
-
 PAIRS = "pairs:"
 """The prefix of the name of a file of text pairs, see `mtdlab.corpus.corpus`."""
 

@@ -45,8 +45,6 @@ _COMMAND = (
     "import sys; sys.path[:] = {path!r}; "
     "from mtdlab.sweep.fork_server import main; main({control}, {alive}, {modules!r})"
 )
-
-
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function and its arguments, to which the fork adds its `StopRequest`."""
 END_SECONDS = 0.02

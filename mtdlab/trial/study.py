@@ -138,9 +138,8 @@ class Objective(ABC):
         `VERSIONS` the versions by package (`check_same_inputs`).
         """
 
-    def prepare(self, study: OpenStudy) -> str:
+    def prepare(self, study: OpenStudy) -> str:  # noqa: ARG002
         """Record what all trials share, before the first; returns a sentence to show, or empty."""
-        del study
         return ""
 
     @abstractmethod
