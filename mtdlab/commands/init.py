@@ -63,7 +63,6 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
     Values are read as in a study file. Raises MtdlabError for a text that is neither, and for a
     NAME without usual values.
     """
-    # here, since --help imports this module
     from mtdlab.config.source import parse
 
     varied = {}
@@ -357,7 +356,6 @@ def _free_name(name: str, out: Path | None) -> str:
 
 def _present(setting: str, file: Path, name: str) -> str:
     """The name of an encoder, text or evaluation that exists, as a study in `file` writes it."""
-    # imported here to keep --help fast
     from mtdlab.training.present import check_input
 
     check_input(setting, name)

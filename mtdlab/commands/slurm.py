@@ -71,7 +71,6 @@ def slurm(
     Each task is an `mtdlab worker`, with time, memory and cores from the estimate of `plan`. At its
     time limit and when it is preempted a task saves a checkpoint and requeues itself.
     """
-    # imported here to start fast, as in all functions of this module
     from mtdlab.slurm.array import Script, derive, parse_time, read_options
     from mtdlab.slurm.array import max_array_size as ask_size
     from mtdlab.store.urls import mask, sqlite_file, storage_url, without_password

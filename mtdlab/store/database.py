@@ -309,13 +309,10 @@ def schema_version(connection: Connection) -> int | None:
 
 
 def _read_only(path: Path) -> URL:
-    """Return the URL of read-only connections to a SQLite file.
-
-    The transaction that a killed process left in its journal is undone: a read-only connection
-    cannot do it, and would fail.
-    """
+    """Return the URL of read-only connections to a SQLite file, its journal undone before."""
     uri = path.resolve().as_uri()
     journal = path.with_name(f"{path.name}-journal")
+    # what a killed process left there: a read-only connection cannot undo it, and would fail
     if journal.exists() and os.access(path, os.W_OK):
         recovering = sqlite3.connect(f"{uri}?mode=rw", uri=True, timeout=LOCK_TIMEOUT_SECONDS)
         with closing(recovering) as connection:

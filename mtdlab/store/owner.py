@@ -110,14 +110,12 @@ def _boot() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process began, in clock ticks since the boot; None if it cannot be read.
-
-    It is empty for a zombie or dead process: one that nobody reaps, as in a container, has ended.
-    """
+    """Return when a process began, in ticks since the boot; empty for a zombie, None if unread."""
     try:
         # the name in parentheses may contain anything; state is the first field after it
         # (field 3 in proc(5)), the start time the 20th (field 22)
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
+    # one that nobody reaps, as in a container, has ended
     return "" if fields[0] in ("Z", "X") else fields[19]

@@ -122,11 +122,7 @@ class Supervisor:
         return any(self._waits or may_be_dead(row.owner or {}, row.silent) for row in running)
 
     def _poll(self) -> Progress | None:
-        """Read the database once, show it, and repair what dead processes have left.
-
-        None where it cannot be read and workers run, who meet the same error. Raises the error
-        that one of them has recorded.
-        """
+        """Read, show and repair once; None where it cannot be read. Raises a worker's error."""
         deaths = []
         for death in self._engine.deaths():
             bury = partial(self._store.record_worker_death, death.process, death.how)

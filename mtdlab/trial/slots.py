@@ -36,11 +36,7 @@ def threads_each(jobs: int) -> int:
 
 @lru_cache(maxsize=1)
 def take_gpu() -> FileLock | None:
-    """Select the GPU with the fewest workers for this process; None without a GPU.
-
-    Workers of other sweeps on this machine count too. The operating system releases the lock
-    of a process that has ended.
-    """
+    """Select the GPU with the fewest workers of any sweep, by a lock; None without a GPU."""
     if not (gpus := torch.cuda.device_count()):
         return None
     # by number: in a container the user may have no name
