@@ -206,7 +206,6 @@ def _missing(path: Path, main: Path) -> StoredFramesError:
 
 
 def _read_table(path: Path, main: Path, digest: str = "") -> tuple[Any, dict[str, Any]]:
-    """A table with the metadata beside it."""
     try:
         content = path.read_bytes()
         table = parquet.read_table(io.BytesIO(content))

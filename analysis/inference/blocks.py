@@ -277,7 +277,7 @@ class Blocks:
                 (np.where(alone, own[0], one[0]), np.where(alone, own[1], one[1]))
                 for one in variances or [own]
             ]
-        return ContrastEstimates.of(estimate, variances, items, self.freedom)
+        return ContrastEstimates.of(estimate, variances, items)
 
     def _three_variances(self, fit: Fit, contrasts: "Contrasts") -> list[tuple[Floats, Floats]]:
         """Variances of each contrast by level, pooled and by seed, with their freedom, (..., K)."""
@@ -397,7 +397,7 @@ class KnownErrors:
     def compare(self, fit: Fit, contrasts: Contrasts) -> "ContrastEstimates":
         variance = fit.variances @ contrasts.squares.T
         known = [(variance, np.full_like(variance, KNOWN))]
-        return ContrastEstimates.of(fit.effects @ contrasts.rows.T, known, np.zeros(1), KNOWN)
+        return ContrastEstimates.of(fit.effects @ contrasts.rows.T, known, np.zeros(1))
 
 
 def pieces_of(draws: int, cells: int) -> list[int]:
@@ -420,21 +420,15 @@ class ContrastEstimates:
         errors: (H, E, ..., K): by level, pooled and by seed, or of own values alone; H 2 where the
             items are counted, with their part and without, else 1.
         freedoms: (H, E, ..., K).
-        freedom: of all residuals of the table.
     """
 
     estimate: Floats
     errors: Floats
     freedoms: Floats
-    freedom: float
 
     @classmethod
     def of(
-        cls,
-        estimate: Floats,
-        variances: Sequence[tuple[Floats, Floats]],
-        items: Floats,
-        freedom: float,
+        cls, estimate: Floats, variances: Sequence[tuple[Floats, Floats]], items: Floats
     ) -> "ContrastEstimates":
         """A comparison from variances and their degrees of freedom; that of the items has no error.
 
@@ -445,7 +439,7 @@ class ContrastEstimates:
         estimated = np.maximum([variance for variance, _ in variances], _LEAST_VARIANCE)
         freedoms = np.array([degrees for _, degrees in variances])
         totals = np.array([estimated + items, estimated] if np.any(items) else [estimated])
-        return cls(estimate, np.sqrt(totals), freedoms * (totals / estimated) ** 2, freedom)
+        return cls(estimate, np.sqrt(totals), freedoms * (totals / estimated) ** 2)
 
     def scores(self) -> Floats:
         """z score of each contrast, (..., K): with the standard error that puts it nearest to 0.

@@ -38,7 +38,7 @@ from mtdlab.analysis.inference.looks import (
     judged_trials,
     planned_looks,
 )
-from mtdlab.analysis.inference.pairing import estimate_difference
+from mtdlab.analysis.inference.pairing import pair_runs
 from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, fewest_seeds
 from mtdlab.analysis.measures import Floats
 
@@ -190,10 +190,8 @@ def decide(
         comparison = find_comparison(kept, terms, *names, study.alpha)
         comparison.look(differences, write)
         looks = _find_looks(study, comparison if session else None)
-        low, high = (
-            estimate_difference(new, old, [study.items] * 2, 1 - 2 * p_value)
-            for p_value in looks.nominal()
-        )
+        paired = pair_runs(new, old, [study.items] * 2)
+        low, high = (paired.estimate(1 - 2 * p_value) for p_value in looks.nominal())
         difference = Estimate(low.mean, low.low, high.high)
         # equal differences have no scatter, and so no interval
         if low.mean != 0 and not np.ptp(round_scores(differences, new["score"])):

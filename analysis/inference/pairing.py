@@ -161,16 +161,6 @@ def pair_runs(
     return Paired(scores, variance_of_items(sides[0] - sides[1]), sides[0].shape[1])
 
 
-def estimate_difference(
-    first: pd.DataFrame,
-    second: pd.DataFrame,
-    items: Sequence[ItemScores | None],
-    level: float = LEVEL,
-) -> Estimate:
-    """The mean score of runs minus that of others, paired by seed (`pair_runs`), or NaN."""
-    return pair_runs(first, second, items).estimate(level)
-
-
 def _seed_influences(
     runs: pd.DataFrame, seeds: pd.Index, items: ItemScores | None
 ) -> Floats | None:

@@ -178,12 +178,7 @@ class Families:
     """
 
     def __init__(
-        self,
-        null: Null,
-        groups: Sequence[Floats],
-        *,
-        two_sided: bool = False,
-        alone: bool = True,
+        self, null: Null, groups: Sequence[Floats], *, two_sided: bool = False, alone: bool = True
     ) -> None:
         self.two_sided, self._alone = two_sided, alone
         self._null = null

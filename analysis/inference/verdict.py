@@ -129,11 +129,6 @@ class Judgement:
         return self.score_format.say(self.verdict)
 
     @property
-    def kind(self) -> str:
-        """What is decided, as `verdict`."""
-        return self.verdict
-
-    @property
     def is_open(self) -> bool:
         """Whether nothing is decided."""
         return self.verdict == "inconclusive"

@@ -244,7 +244,6 @@ def ask_claims(results: StudyResults) -> tuple[ClaimQuestion, ...]:
 
 
 def _name_side(side: Selection) -> str:
-    """A selection as text."""
     words = {"mtd": "MTD", "augmentation_kind": "augmentation", "share": "random share"}
     texts = []
     for name, value in side.items():
@@ -254,7 +253,6 @@ def _name_side(side: Selection) -> str:
 
 
 def _select(runs: pd.DataFrame, side: Selection) -> pd.DataFrame:
-    """The runs that have every value of a selection."""
     if not {*side} <= {*runs}:
         return runs.iloc[:0]
     return runs[np.logical_and.reduce([is_value(runs[name], side[name]) for name in side])]

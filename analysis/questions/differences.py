@@ -185,7 +185,6 @@ class DifferencesQuestion(Question):
         return first, second
 
     def _find_run(self, settings: pd.Series) -> pd.Series:
-        """The first run with these settings."""
         same = (self.runs[[*settings.index]] == settings).all(axis=1)
         run: pd.Series = self.runs[same].sort_values("number").iloc[0]
         return run

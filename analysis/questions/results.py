@@ -11,12 +11,7 @@ import pandas as pd
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.data.run_tables import check_evaluators
-from mtdlab.analysis.data.runs import (
-    completed_runs,
-    traced_runs,
-    untraced_runs,
-    varied_settings,
-)
+from mtdlab.analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.looks import judged_trials, over_looks_of
 from mtdlab.analysis.inference.pairing import LevelScores, level_scores

@@ -14,22 +14,11 @@ from mtdlab.analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.points import format_component
 from mtdlab.analysis.data.questions import MTD, PlannedQuestion, level_in
-from mtdlab.analysis.data.runs import (
-    completed_runs,
-    has_mtd,
-    mtd_or_0,
-    mtd_value,
-    varied_settings,
-)
+from mtdlab.analysis.data.runs import completed_runs, has_mtd, mtd_or_0, mtd_value, varied_settings
 from mtdlab.analysis.inference.looks import LEADING_LEVEL, leading_levels
 from mtdlab.analysis.inference.pairing import LevelScores, level_scores
 from mtdlab.analysis.inference.power import Needed, PlannedDesign, design_levels, need_for_verdict
-from mtdlab.analysis.inference.verdict import (
-    Judgement,
-    VariedHistory,
-    Verdict,
-    judge_levels,
-)
+from mtdlab.analysis.inference.verdict import Judgement, VariedHistory, Verdict, judge_levels
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.base import Decision, Question

@@ -150,7 +150,7 @@ def describe_sufficiency(info: Sufficiency, write: ScoreFormat) -> tuple[str, ..
     basis = (
         f"{format_p(info.p_value)} over seeds{describe_items(info.items)}{these}; "
         f"{format_count(len(info.cells), 'configuration')}, {format_count(info.seeds, 'seed')}, "
-        f"{format_count(info.trials, 'trial')}"
+        f"{format_count(int(info.cells['trials'].sum()), 'trial')}"
     )
     answer = (
         "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "

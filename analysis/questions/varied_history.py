@@ -28,7 +28,6 @@ from mtdlab.analysis.inference.verdict import (
     VariedHistory,
 )
 from mtdlab.analysis.questions.wording import clean, join_sentences, join_words
-from mtdlab.analysis.statistics.history import average_similarity
 
 SETTINGS = (
     *(MTD, "ema_decay", "ema_decay_end", "ema_schedule_steps"),
@@ -57,7 +56,7 @@ def measure_variation(
     # of a user's program it may be text
     if {MTD, "queue_size"} & {*by} and keys.dtype.kind in "iuf" and keys.nunique() > 1:
         found = VariedHistory(keys=(int(keys.min()), int(keys.max())))
-    similarity = average_similarity(study.history)["similarity"]
+    similarity = study.history.groupby("number")["similarity"].mean()
     measured = runs.assign(similarity=runs["number"].map(similarity)).dropna(subset="similarity")
     measured["level"] = number_configurations(measured, by)
     levels = measured.drop_duplicates("level").set_index("level")
@@ -79,7 +78,6 @@ def measure_variation(
 
 
 def _name_level(names: Sequence[str], row: pd.Series) -> str:
-    """A level as text."""
     written = {name: clean(write_setting(name, row[name])) for name in names}
     if MTD in written:
         written[MTD] = f"MTD {format_mtd(row[MTD])}"

@@ -23,11 +23,6 @@ def describe_covered(means: pd.DataFrame) -> str:
     return describe_items(int(means["items"].min()))
 
 
-def describe_scores(curve: pd.DataFrame, write: ScoreFormat) -> str:
-    """A sentence on where the mean score over MTD is highest and lowest."""
-    return describe_curve(write.frame(curve), "The mean score is", decimals=write.decimals)
-
-
 def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
     """A sentence on where a curve over MTD is highest and lowest."""
     top, bottom = curve.iloc[int(curve["mean"].argmax())], curve.iloc[int(curve["mean"].argmin())]

@@ -420,7 +420,6 @@ def compute_effects(study: StudyFrames) -> Effects | None:
 
 
 def _interactions(factors: Factors) -> pd.DataFrame:
-    """The interactions of the settings: see `Effects`."""
     named: list[tuple[object, ...]] = []
     contrasts, values = [], factors.values
     for first, second in combinations(values, 2):

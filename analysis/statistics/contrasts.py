@@ -21,8 +21,8 @@ from mtdlab.analysis.inference.pairing import (
     LevelScores,
     complete_block,
     compute_paired_curve,
-    estimate_difference,
     level_scores,
+    pair_runs,
     select_configuration,
 )
 from mtdlab.analysis.inference.verdict import Verdict
@@ -77,7 +77,7 @@ def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
     first_mean, second_mean = (chosen.groupby("seed")["score"].mean() for chosen in (one, two))
     table = pd.DataFrame({"first": first_mean, "second": second_mean}).dropna()
     table["difference"] = table["first"] - table["second"]
-    paired = estimate_difference(one, two, (study.items, study.items))
+    paired = pair_runs(one, two, (study.items, study.items)).estimate()
     settings = _differing({name: [_value(value) for value in rows[name]] for name in varied})
     one, two = (runs[runs["seed"].isin(table.index)] for runs in (one, two))
     items = compare_items(one, two, (study.items, study.items))
@@ -114,7 +114,7 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
     one, two = (_one_run_per_cell(trials, table) for trials in runs)
     both = first.items, second.items
     items = compare_items(one, two, both)
-    return Contrast(settings, rows, *table.shape, estimate_difference(one, two, both), items)
+    return Contrast(settings, rows, *table.shape, pair_runs(one, two, both).estimate(), items)
 
 
 def compare_items(
@@ -178,7 +178,6 @@ def _fixed(values: pd.Series) -> Any:
 
 
 def _configurations(runs: pd.DataFrame, keys: list[str]) -> pd.Series:
-    """The values of each run's configuration as text."""
     values = [repr([_value(value) for value in row]) for row in runs[keys].to_numpy(dtype=object)]
     return pd.Series(values, index=runs.index, dtype="str")
 

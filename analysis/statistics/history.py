@@ -84,14 +84,6 @@ def compute_half_lives(retained: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(columns)).astype(columns)
 
 
-def average_similarity(history: pd.DataFrame) -> pd.DataFrame:
-    """similarity and oldest_similarity of `StudyFrames.history`, the mean of each trial.
-
-    The index is number.
-    """
-    return history.groupby("number")[["similarity", "oldest_similarity"]].mean()
-
-
 def compute_history_runs(trials: pd.DataFrame, half_lives: pd.DataFrame) -> pd.DataFrame:
     """The completed runs with an MTD and a measured half-life, which may be infinite.
 

@@ -45,7 +45,6 @@ def choose_nuisance_values(nuisance: NuisanceTrials) -> dict[str, dict[str, Any]
 
 
 def _compare(group: Any, runs: pd.DataFrame, nuisance: NuisanceTrials) -> pd.DataFrame:
-    """The rows of one group."""
     names = list(nuisance.names)
     value = runs.groupby(names, sort=False).ngroup()
     complete = runs["selected"].where(runs["state"] == "COMPLETE")

@@ -222,13 +222,11 @@ class Pair:
     Attributes:
         high_row, low_row: their rows in `Sufficiency.cells`.
         difference: mean paired difference, high minus low, in points, with a simultaneous interval.
-        pairs: the number of pairs that the interval is adjusted for (Bonferroni).
     """
 
     high_row: int
     low_row: int
     difference: Estimate
-    pairs: int
 
 
 @dataclass(frozen=True)
@@ -239,7 +237,6 @@ class Sufficiency:
         answer, p_value: of the test that MTD is sufficient; reason: why it cannot be tested.
         items: evaluation items whose sampling tests and intervals cover; 0: they are for these.
         p_these: p_value for these items alone; NaN if items is 0.
-        varied: which of ema_decay and queue_size vary.
         interaction_p: of the test that 1/(1 - eta) and K/N are additive.
         explained: R² of the configuration means by model: mtd, ema_decay, queue_size, additive;
             `freedom`: the degrees of freedom of each.
@@ -247,14 +244,13 @@ class Sufficiency:
         cells: ema_decay, ratio (K/N), mtd, mean, trials, a row per configuration, sorted by MTD.
         pair: the pair with the largest difference at nearly equal MTD; None without a pair.
         left_out: the levels beyond the run, which are not among the cells.
-        runs: the runs of `cells`, with their ratio.
+        runs: the runs of `cells`, with their ratio; no row where only one component varies.
         level: confidence of the test and of the interval; at a look that of this look alone.
         over_looks: what holds over all looks; None for what is computed once.
     """
 
     answer: Tested
     reason: str = ""
-    varied: tuple[str, ...] = ()
     p_value: float = math.nan
     items: int = 0
     p_these: float = math.nan
@@ -264,7 +260,6 @@ class Sufficiency:
     tests: pd.DataFrame = field(default_factory=pd.DataFrame)
     cells: pd.DataFrame = field(default_factory=pd.DataFrame)
     pair: Pair | None = None
-    trials: int = 0
     seeds: int = 0
     left_out: tuple[float, ...] = ()
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -379,7 +374,7 @@ def compute_sufficiency(
             missing = "no trial with a score has a recorded queue"
         reason = f"only {varied[0]} varies" if varied else missing
         within = " within the run" if left_out else ""
-        return Sufficiency("cannot be tested", f"{reason}{within}", varied)
+        return Sufficiency("cannot be tested", f"{reason}{within}")
     keys = ["mtd", "ratio", "ema_decay"]
     runs = runs.assign(cell=runs.groupby(keys).ngroup())
     table = runs.pivot_table(index="seed", columns="cell", values="score")
@@ -390,7 +385,7 @@ def compute_sufficiency(
     try:
         fit = fit_blocks(scores)
     except ValueError as error:
-        return Sufficiency("cannot be tested", str(error), varied, left_out=left_out, runs=runs)
+        return Sufficiency("cannot be tested", str(error), left_out=left_out, runs=runs)
     ratio = cells["ratio"].to_numpy(dtype=np.float64)
     models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
     covariance, counted = cell_covariance(runs, table, "cell", study.items)
@@ -401,7 +396,6 @@ def compute_sufficiency(
     return Sufficiency(
         answer="cannot be tested" if untested else answer,
         reason="no two configurations have nearly equal MTD" if untested else "",
-        varied=varied,
         p_value=p_value,
         items=counted,
         p_these=float(_test_nested(fit, models)["p_value"][0]) if counted else math.nan,
@@ -411,7 +405,6 @@ def compute_sufficiency(
         tests=tests,
         cells=cells.assign(mean=fit.means, trials=fit.runs.astype(int)),
         pair=largest_difference(scores, cells["mtd"].to_numpy(), covariance, level),
-        trials=int(fit.runs.sum()),
         seeds=len(table),
         left_out=left_out,
         runs=runs,
@@ -475,7 +468,7 @@ def largest_difference(
         of_items = items[first, first] + items[second, second] - 2 * items[first, second]
     share = share_level(len(within), level)
     interval = estimate(values, share, of_items=max(float(of_items), 0.0))
-    return Pair(first, second, interval, len(within))
+    return Pair(first, second, interval)
 
 
 # the rules that `describe_confounding` states

@@ -207,7 +207,6 @@ def _find_address(row: Mapping[Hashable, object]) -> str:
 
 
 def _build(context: StudyContext) -> Contents | None:
-    """The claims that a study is about; None without one."""
     table = context.once(find_claims)
     if not len(table):
         return None

@@ -15,14 +15,7 @@ from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.best import NAME, BestQuestion, list_settings, name_table
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval
 from mtdlab.analysis.report.cells import LEVEL, describe_covered, format_count, make_table
-from mtdlab.analysis.report.topics.base import (
-    Axes,
-    Contents,
-    Drawing,
-    StudyContext,
-    Table,
-    Topic,
-)
+from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.report.topics.references import choose_lines
 from mtdlab.analysis.statistics.baseline import add_baseline, name_baseline
 from mtdlab.analysis.statistics.configurations import (

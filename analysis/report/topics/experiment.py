@@ -12,19 +12,11 @@ from mtdlab.analysis.data.published import SCORE, SOURCE
 from mtdlab.analysis.data.runs import choose_evenly
 from mtdlab.analysis.data.settings import format_setting
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from mtdlab.analysis.experiments.compare import (
-    Comparison,
-    compute_experiment_tasks,
-)
+from mtdlab.analysis.experiments.compare import Comparison, compute_experiment_tasks
 from mtdlab.analysis.inference.pairing import compute_deviations
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import PERCENT, clean
-from mtdlab.analysis.report.cells import (
-    describe_covered,
-    format_count,
-    list_values,
-    make_table,
-)
+from mtdlab.analysis.report.cells import describe_covered, format_count, list_values, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
 
 

@@ -19,7 +19,7 @@ from mtdlab.analysis.questions.varied_history import describe_variation, measure
 from mtdlab.analysis.questions.wording import PERCENT
 from mtdlab.analysis.report.cells import BAND, describe_curve, make_table
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
-from mtdlab.analysis.statistics.history import average_similarity, summarise_half_lives
+from mtdlab.analysis.statistics.history import summarise_half_lives
 
 _MOST_LINES = 24
 _DEFINITION = (
@@ -146,7 +146,8 @@ _SIMILARITY = (
 
 def _build_keys(context: StudyContext) -> Contents | None:
     """The similarity of keys by level, averaged over a run; None where none was measured."""
-    known = average_similarity(context.study.history)
+    by_trial = context.study.history.groupby("number")
+    known = by_trial[["similarity", "oldest_similarity"]].mean()
     runs = context.traced.merge(known, on="number").dropna(subset="similarity")
     if not len(runs):
         return None

@@ -23,7 +23,6 @@ from mtdlab.analysis.report.cells import (
     LEVEL,
     describe_covered,
     describe_curve,
-    describe_scores,
     format_count,
     make_table,
 )
@@ -170,12 +169,14 @@ def draw(context: StudyContext) -> Drawing | None:
             f"answer rests; bars are {PERCENT} intervals, and rings mark the levels that are "
             f"statistically indistinguishable from the best.{smooth if _curves(context) else ''}"
         ]
+    write = context.write
+    shown = describe_curve(write.frame(curve), "The mean score is", decimals=write.decimals)
     return Drawing(
         _TITLE,
         panels,
         height=4.4 if marked else 3.9,
         caption=" ".join(parts),
-        alt=f"{describe_scores(curve, context.write)} {verdict.sentence}",
+        alt=f"{shown} {verdict.sentence}",
     )
 
 

@@ -40,7 +40,7 @@ def compute(context: StudyContext) -> Sufficiency | None:
     sufficiency, main = context.sufficiency, context.question
     if sufficiency is not None and isinstance(main, SufficiencyQuestion):
         sufficiency = main.info
-    if sufficiency is None or len(sufficiency.varied) < 2:
+    if sufficiency is None or not len(sufficiency.runs):
         return sufficiency
     runs = sufficiency.runs
     means = summarise(runs, by=_CELL)

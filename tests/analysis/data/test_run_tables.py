@@ -216,7 +216,7 @@ def test_a_frame_without_an_mtd_compares_its_configurations() -> None:
     assert study.trials["score"][12] == pytest.approx(86.8)
     verdict = study.verdict()
     assert isinstance(verdict, BestVerdict)
-    assert (verdict.kind, verdict.ranked[0], verdict.may_be_best) == ("separated", 12, (12,))
+    assert (verdict.verdict, verdict.ranked[0], verdict.may_be_best) == ("separated", 12, (12,))
     assert verdict.sentence.startswith("lr 0.1, momentum 0.9 is best. ")
     names = [label.get_text() for label in study.plot().axes[0].get_yticklabels()]
     assert "lr 0.1, momentum 0.9" in names

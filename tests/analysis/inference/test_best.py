@@ -53,7 +53,7 @@ def judge(scores: Floats, level: float = 0.95, margin: float = 0.5) -> BestVerdi
 )
 def test_the_decision(effects: list[float], sd: float, kind: str, best: int | None) -> None:
     found = judge(table_of(effects, 6, sd))
-    assert (found.kind, found.seeds, len(found.ranked)) == (kind, 6, len(effects))
+    assert (found.verdict, found.seeds, len(found.ranked)) == (kind, 6, len(effects))
     assert (found.p_value <= 0.05) == (kind == "separated")
     if best is not None:
         assert found.ranked[0] == best
@@ -75,14 +75,14 @@ def test_equivalence_is_two_one_sided_tests_at_the_level_of_the_look() -> None:
     difference = scores[:, 1] - scores[:, 0]
     error = difference.std(ddof=1) / np.sqrt(len(difference))
     bound = abs(difference.mean()) + stats.t.ppf(0.95, len(difference) - 1) * error
-    assert judge(scores, margin=1.1 * bound).kind == "equivalent"
-    assert judge(scores, margin=0.9 * bound).kind == "inconclusive"
+    assert judge(scores, margin=1.1 * bound).verdict == "equivalent"
+    assert judge(scores, margin=0.9 * bound).verdict == "inconclusive"
 
 
 def test_two_seeds_show_no_equivalence_and_one_is_not_compared() -> None:
-    assert judge(table_of([0.0, 0], 2, 1e-6), margin=1.0).kind == "inconclusive"
+    assert judge(table_of([0.0, 0], 2, 1e-6), margin=1.0).verdict == "inconclusive"
     alone = judge(table_of([0.0, 0], 1, 0.1))
-    assert (alone.kind, alone.ranked, np.isnan(alone.p_value)) == ("inconclusive", (), True)
+    assert (alone.verdict, alone.ranked, np.isnan(alone.p_value)) == ("inconclusive", (), True)
 
 
 def test_the_order_is_by_effects_within_seeds_not_by_means_over_other_seeds() -> None:
@@ -93,7 +93,7 @@ def test_the_order_is_by_effects_within_seeds_not_by_means_over_other_seeds() ->
     scores[3:, 2] = np.nan
     assert np.nanmean(scores, axis=0).argmax() == 2
     found = judge(scores)
-    assert (found.ranked, found.kind) == ((1, 0, 2), "separated")
+    assert (found.ranked, found.verdict) == ((1, 0, 2), "separated")
 
 
 def test_methods_are_compared_at_their_levels_of_mtd() -> None:
@@ -128,7 +128,7 @@ def test_separated_means_that_all_intervals_of_the_best_are_above_0() -> None:
         best = int(scores.fit.effects.argmax())
         rows = scores.tests.compare_with(scores.fit, best, 0.05)
         above = bool((np.delete(rows[:, 2], best) < 0).all())
-        assert (verdict.kind == "separated") == above
+        assert (verdict.verdict == "separated") == above
         seen.add(above)
     assert seen == {True, False}
 

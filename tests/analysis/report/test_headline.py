@@ -256,7 +256,7 @@ def test_an_open_comparison_asks_for_the_seeds_that_decide_at_the_observed_scatt
     study = rates_study({1e-3: BY_SEED + lead, 1e-4: BY_SEED})
     context, shown = StudyContext(study), headline_of(study)
     need = context.question.need
-    assert context.best.judged.kind == "inconclusive"
+    assert context.best.judged.verdict == "inconclusive"
     effect = lead.mean() / lead.std(ddof=1)
     known = next(
         seeds
