@@ -324,12 +324,10 @@ def _only(found: Sequence[str], header: Sequence[str], *, several: str, none: st
 def _find_settings(
     rest: Sequence[str], cells: pd.DataFrame, names: Names, seeds: pd.Series
 ) -> list[str]:
-    """The columns that are hyperparameters.
+    """The hyperparameters: columns whose values repeat over seeds, as measurements do not.
 
-    They are the columns whose values repeat over seeds, as those of hyperparameters do;
-    measurements differ between runs. If any column has a prefix such as `config.`, they are columns
-    with one alone, also numbers that do not repeat, as of a random search, but no second seed. A
-    text that tells runs apart, such as a folder, is none.
+    If any column has a prefix such as `config.`, they are columns with one alone, also numbers that
+    do not repeat, as of a random search.
     """
     rest = [name for name in rest if not names.bare(name).startswith("_")]
     repeating = {name for name in rest if _repeats(cells[name], seeds)}

@@ -196,9 +196,8 @@ def decide(
         # equal differences have no scatter, and so no interval
         if low.mean != 0 and not np.ptp(round_scores(differences, new["score"])):
             difference = Estimate(low.mean)
-        answer = _find_answer(difference, margin)
-        if failed_score is None and _is_selected(answer, *ended):
-            answer = "failures"
+        more_failed = ended[0].rate - ended[1].rate if failed_score is None else 0.0
+        answer = _find_answer(difference, margin, more_failed)
         if answer == "keep":
             comparison.kept_at = comparison.kept_at or len(kept)
     is_open = answer == "more seeds"
@@ -248,18 +247,14 @@ def _find_looks(study: StudyFrames, kept: "SessionComparison | None") -> _Looks:
     return _Looks(planned, past or tuple(accumulate(map(len, kept.seen))), kept.level, study.alpha)
 
 
-def _find_answer(difference: Estimate, margin: float) -> Answer:
+def _find_answer(difference: Estimate, margin: float, more_failed: float) -> Answer:
+    """The answer; `failures` where it favours the side that failed more often by that share."""
     if difference.low > 0:
-        return "keep"
+        return "failures" if more_failed > 0 else "keep"
     if difference.high < margin:
-        return "equivalent" if difference.low > -margin else "drop"
+        found: Answer = "equivalent" if difference.low > -margin else "drop"
+        return "failures" if more_failed < 0 else found
     return "more seeds"
-
-
-def _is_selected(answer: Answer, new: Ended, old: Ended) -> bool:
-    """Whether an answer may come from the runs that one side lacks, as its worst ones may fail."""
-    more_failed = new.rate - old.rate
-    return more_failed > 0 if answer == "keep" else answer != "more seeds" and more_failed < 0
 
 
 def _count_ended(runs: pd.DataFrame) -> Ended:

@@ -255,16 +255,11 @@ def compute_targets(
         if (rows := planned.rows) is not None:
             find_lead, find_alike = _show_difference(rows), _show_equivalence(rows)
             lead = effect * rows[0] / (rows[0] @ rows[0])
+        kind: Literal["best", "difference"] = "best" if rows is None else "difference"
         needed = design.need(find_lead, lead)
         alike = design.need(find_alike, np.zeros(count), margin)
         return [
-            Target(
-                "best" if rows is None else "difference",
-                effect,
-                count,
-                find(find_lead, lead),
-                needed,
-            ),
+            Target(kind, effect, count, find(find_lead, lead), needed),
             Target("equivalent", margin, count, None, alike),
         ]
     targets = _shape_targets(distance, find, effect, margin, scatter, alpha)

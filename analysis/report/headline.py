@@ -128,11 +128,9 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
 
 
 def _describe_score(context: StudyContext, number: int) -> str:
-    """The mean score of a configuration, and by which scores it was chosen.
-
-    A mean that chose its configuration has no interval: that of one mean would be too high.
-    """
+    """The mean score of a configuration, and by which scores it was chosen."""
     choice, settings = _describe_choice(context, number), context.study.settings
+    # a mean that chose its configuration has no interval: that of one mean would be too high
     mean = estimate_configuration(context.trials, settings, number, context.study.items)
     return f"{_state_mean(context, mean, has_interval=not choice)} {choice}".rstrip()
 

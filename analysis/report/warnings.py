@@ -295,12 +295,7 @@ def _warn_of_repeats(trials: pd.DataFrame, corpus: RecordedCorpus) -> str:
 
 
 def _warn_of_groups(table: pd.DataFrame, write: ScoreFormat) -> str:
-    """A warning that scores of a level fall into two groups, as where some trials collapse.
-
-    Rule: among the residuals of a level of a table of `LevelScores`, after the medians of levels
-    and seeds, neighbours are more than four robust standard deviations (1.4826 times the median
-    absolute deviation of all residuals) apart; levels of at least four trials.
-    """
+    """A warning that scores of a level fall into two groups, as where some trials collapse."""
     if min(table.shape) < 2 or len(table) < _LEAST:
         return ""
     residuals = table - table.median()

@@ -139,16 +139,12 @@ def compute_collapse(study: StudyFrames) -> pd.DataFrame:
 
 
 def _first_collapsed(run: pd.DataFrame, start: float) -> float:
-    """The first step from which on every evaluation shows a collapse, or NaN.
-
-    It shows one where the score is undefined (all cosines equal), where it is below half of the
-    highest so far, `start` among them, and that is above 0, or where the mean cosine of random
-    pairs is above 0.99.
-    """
+    """The first step from which on every evaluation shows a collapse, or NaN."""
     scores = run["score"].to_numpy(dtype=np.float64)
     highest = np.fmax.accumulate(np.append(start, scores))[1:]
     fallen = (highest > 0) & (scores < COLLAPSE_SHARE * highest)
     coincide = run["mean_cosine"].to_numpy(dtype=np.float64) > COLLAPSE_COSINE
+    # a score is undefined where all cosines are equal
     sound = np.flatnonzero(~(np.isnan(scores) | fallen | coincide))
     at = int(sound[-1]) + 1 if len(sound) else 0
     return float(run["step"].iloc[at]) if at < len(run) else np.nan
