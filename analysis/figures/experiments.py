@@ -26,6 +26,13 @@ _ASIDE = 0.1
 # all the others alike.
 _SPAN = 5.0
 _GROUP = 0.8
+_CLAIM = 44
+_VERDICTS = {
+    "replicated": style.mark_of(0),
+    "contradicted": style.mark_of(4),
+    "undecided": (style.RUN, "o"),
+}
+_LINEAR, _POINTS = 2.0, (2, 10, 50)
 _LEGIBLE = 26
 
 
@@ -98,6 +105,34 @@ def draw_published(
     else:
         ax.plot(table["published"], np.arange(len(table)), "D", color=style.OTHER)
         _name_rows(ax, names, label, name)
+
+
+def draw_claims(table: pd.DataFrame, ax: Axes) -> None:
+    """The difference of each claim with its interval, and the published one where one is printed.
+
+    `table` has claim and verdict (text), mean, low, high and published, in points. The axis is
+    linear up to two points from 0 and logarithmic beyond; an interval may go on behind the edge.
+    """
+    rows = np.arange(len(table))
+    ax.axvline(0, color=style.RUN, linewidth=1)
+    for verdict, (colour, marker) in _VERDICTS.items():
+        if (at := rows[table["verdict"] == verdict]).size:
+            own = table.iloc[at]
+            ax.hlines(at, own["low"], own["high"], color=colour, linewidth=2)
+            ax.plot(own["mean"], at, marker, color=colour, label=verdict)
+    published: dict[str, Any] = {"color": style.OTHER, "markerfacecolor": "none"}
+    ax.plot(table["published"], rows, "D", label="published", **published)
+    furthest = 1.3 * table[["mean", "published"]].abs().max().max()
+    ax.set_xscale("symlog", linthresh=_LINEAR)
+    ticks = [sign * tick for tick in _POINTS if tick < furthest for sign in (-1, 1)]
+    ax.set_xticks([0, *ticks], ["0", *(f"{tick:+g}" for tick in ticks)])
+    ax.set_xticks([], minor=True)
+    ax.set_xlim(-furthest, furthest)
+    texts = ["\n".join(textwrap.wrap(claim, _CLAIM)) for claim in table["claim"]]
+    ax.set_yticks(rows, texts, parse_math=False)
+    ax.set_ylim(len(table) - 0.5, -0.5)
+    ax.set_xlabel("difference in the claimed direction, points")
+    style.add_legend(ax)
 
 
 def _name_rows(ax: Axes, names: Sequence[str], label: str, name: str) -> None:

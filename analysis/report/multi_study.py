@@ -25,6 +25,7 @@ from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
 from mtdlab.analysis.report.topics.claims import (
     RULE,
     SIGNS,
+    draw_claims,
     explain_claims,
     list_lines,
     show_claims,
@@ -42,7 +43,7 @@ from mtdlab.analysis.statistics.multi_study import (
     studies_by_method,
 )
 
-_MOST_NAMED, _MOST_ANSWERS, _MOST_CLAIMS = 6, 12, 16
+_MOST_NAMED, _MOST_ANSWERS, _MOST_CLAIMS = 6, 12, 8
 
 
 def _name(text: object) -> str:
@@ -116,14 +117,19 @@ def _list_answers(contexts: Sequence[StudyContext]) -> tuple[str, ...]:
 
 
 def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
-    """The facts of the page: what each study varied, its data and metric, where the models are."""
+    """The facts of the page: what each study varied, its data and metric, where the models are.
+
+    What is not the same in more studies than have room is left to their own pages.
+    """
     facts: dict[str, list[str]] = {"Varied": [], "Data and metric": []}
-    for context in contexts[:_MOST_NAMED]:
+    for context in contexts:
         for name, text in list_facts(context).items():
             facts[name].append(f"{_name(context.study.name)}: {text}")
     for name, texts in facts.items():
         if len(shared := {text.partition(": ")[2] for text in texts}) == 1:
             facts[name] = list(shared)
+        elif len(contexts) > _MOST_NAMED:
+            facts[name] = ["stated on each study's own page"]
     sentences = {name: ". ".join(texts) for name, texts in facts.items() if texts}
     return sentences | {"Models": "named on each study's own page"}
 
@@ -346,8 +352,8 @@ def ask_of_claims(headline: Headline, claims: pd.DataFrame) -> Headline:
 def _build_claims(context: Studies) -> Contents | None:
     if not len(context.claims):
         return None
-    tables = [show_claims(context.claims, links=True)]
-    return Contents(csv={"claims": context.claims}, text=[RULE], tables=tables)
+    tables, drawn = [show_claims(context.claims, links=True)], draw_claims(context.claims)
+    return Contents(csv={"claims": context.claims}, text=[RULE], tables=tables, figures=drawn)
 
 
 TOPICS = (

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
+from mtdlab.analysis import figures
 from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, load_claims
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
@@ -17,7 +18,7 @@ from mtdlab.analysis.questions.claim import ClaimQuestion, ask_claims
 from mtdlab.analysis.questions.wording import PERCENT, clean, join_words
 from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.page import Table
-from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.measured import NAMES
 
 COLUMNS = (
@@ -41,7 +42,7 @@ ANCHORS = {
     "swing": "collapse",
     "rank": "spectra",
 }
-_MOST_NAMED = 5
+_MOST_NAMED, _MOST_DRAWN = 5, 16
 RULE = (
     f"Replicated: the {PERCENT} interval of each paired difference lies on the claimed side of 0, "
     "or, of a claim of no difference, within its margin. Contradicted: that of one lies on the "
@@ -197,6 +198,28 @@ def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
     made = make_table(shown, caption=caption, csv="claims", most=len(shown))
     addresses = tuple(_find_address(row) for row in rows) if links else ()
     return replace(made, links=addresses)
+
+
+def draw_claims(table: pd.DataFrame) -> Mapping[str, Drawing]:
+    """The figure of the tested claims on scores, the first of the table; none without one."""
+    on_scores = table["name"].isin([each.name for each in load_claims() if each.measure == SCORE])
+    tested = table[_is_tested(table) & on_scores & table["low"].notna()].head(_MOST_DRAWN)
+    if not len(tested):
+        return {}
+    drawn = tested.assign(published=pd.to_numeric(tested["published"]))
+    drawing = Drawing(
+        "Claims on scores, tested",
+        [("", lambda ax: figures.draw_claims(drawn, ax))],
+        height=0.9 + 0.34 * len(drawn),
+        caption=(
+            f"The paired difference of each claim with its {PERCENT} interval, positive where it "
+            "is as claimed. The axis is linear up to 2 points and logarithmic beyond; intervals "
+            "that are cut off go on."
+        ),
+        alt=f"{summarise_claims(table)}.",
+        rigid=True,
+    )
+    return {"claims": drawing}
 
 
 def _find_address(row: Mapping[Hashable, object]) -> str:

@@ -279,7 +279,7 @@ CORRELATION = Topic(
 
 
 def _build_published(context: StudyContext) -> Contents | None:
-    """The study's curve beside the paper's; None for a user's program, or without two levels."""
+    """The study's curve beside the paper's; None for a program, or without two levels."""
     if len(context.paired) < 2 or context.study.program or context.write.is_turned:
         return None
     published = load_curve("figure2_mtd")

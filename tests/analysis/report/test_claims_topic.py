@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from mtdlab.analysis.data.claims import load_claims
 from mtdlab.analysis.report import write_multi_study
@@ -106,10 +108,30 @@ def test_a_page_over_several_studies_begins_with_the_claims(
     assert 'id="queue-slices"' in own
     sections = re.findall(r'<h2 id="(\w+)">', page)
     assert sections[:2] == ["contents", "claims"]
+    # the differences stand beside the answer
+    assert page.index('<figure id="figure-claims" class=main>') < page.index('<h2 id="claims">')
     # the results of one for all that is said of the study, and those of the curves
     assert sum(study is SLICES for study in made) <= 2
     rows = pd.read_csv(written.page.parent / "tables" / "claims.csv")
     assert len(rows) == len(load_claims())
+
+
+def test_the_tested_claims_on_scores_are_drawn_with_the_published_differences() -> None:
+    table = tabulate(SLICES, CLUSTERS, every=True)
+    drawing = claims.draw_claims(table)["claims"]
+    ax = Figure().subplots()
+    [(_, panel)] = drawing.panels
+    panel(ax)
+    lines = {str(line.get_label()): line for line in ax.get_lines()}
+    replicated = table[table["verdict"] == "replicated"]
+    assert [*map(float, np.asarray(lines["replicated"].get_xdata()))] == pytest.approx(
+        [*replicated["mean"]]
+    )
+    assert float(np.asarray(lines["published"].get_xdata())[0]) == pytest.approx(0.92)
+    assert len(ax.get_yticks()) == 4
+    low, high = ax.get_xlim()
+    assert low == pytest.approx(-high)
+    assert claims.draw_claims(tabulate(every=True)) == {}
 
 
 def test_every_claims_figure_is_in_a_section_that_pages_have() -> None:
