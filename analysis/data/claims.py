@@ -41,7 +41,7 @@ class PaperClaim:
         alike: the margin in points within which the sides are said to be; None: they are not.
         sizes: printed differences in points, one for each of `against`; empty: none is printed.
         table: the published file that they are computed from, or empty.
-        measure: what is compared of a run, see `mtdlab.analysis.statistics.measured`.
+        measure: what is compared of a run, see `mtdlab.analysis.questions.claim`.
         decay: η of the paper's runs and its schedule where one is stated, else empty.
         study: the study in studies/paper that asks it, or empty.
         reason: why no study can test it; empty where one can.

@@ -106,10 +106,7 @@ class Target:
 class _Studies:
     """B simulated studies without differences between levels, at each of K looks.
 
-    Args:
-        looks: seeds of each, in rising order.
-        simulated: seeds that are drawn in place of the last of them, with errors in proportion;
-            by default as many, at most 40.
+    Of the last look `simulated` seeds are drawn, by default at most 40, with errors in proportion.
     """
 
     def __init__(

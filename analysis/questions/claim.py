@@ -1,6 +1,6 @@
 """The question whether a claim of a paper holds in a study."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.meaning import MADE_OF, add_meaning, is_value
 from mtdlab.analysis.data.runs import completed_runs, free_settings, levels_of
 from mtdlab.analysis.data.settings import format_setting, with_defaults
-from mtdlab.analysis.data.tasks import STS
+from mtdlab.analysis.data.tasks import STS, TASKS, TRANSFER
 from mtdlab.analysis.inference.claims import ClaimJudgement, find_need, judge_claim
 from mtdlab.analysis.inference.pairing import Paired, complete_block, pair_runs
 from mtdlab.analysis.inference.power import Needed
@@ -23,11 +23,11 @@ from mtdlab.analysis.questions.answer import Difference
 from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.varied_history import measure_variation
 from mtdlab.analysis.questions.wording import clean
-from mtdlab.analysis.statistics.curves import find_width
-from mtdlab.analysis.statistics.measured import NAMES, measure_runs
+from mtdlab.analysis.statistics.curves import find_width, measure_distances, rank_spectra
 
 _STS_B_TEST = 1_379
 """How many test pairs STS-B has, by which a folder of graded pairs is known to be it."""
+_LAST_HALF = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,3 +284,65 @@ def _list_tasks(study: StudyFrames) -> list[str]:
     evaluation = study.ran_with.evaluation
     is_sts_b = evaluation is not None and evaluation.test_pairs == _STS_B_TEST
     return ["STSB"] if study.metric == "sts_test" and is_sts_b else []
+
+
+def measure_runs(study: StudyFrames, name: str) -> pd.Series:
+    """A measure by the number of the run, in points or in its own unit; empty where not recorded.
+
+    One of `MEASURES`, or a task, x 100. Raises KeyError for another name.
+    """
+    if name in TASKS:
+        scores = study.scores[study.scores["task"] == name]
+        return scores.set_index("number")["score"].dropna()
+    measured = MEASURES[name](study)
+    return measured[np.isfinite(measured.astype("float64"))]
+
+
+def _read_measures(study: StudyFrames) -> pd.DataFrame:
+    """The measures of completed runs by their number, NaN where they were not recorded."""
+    runs = completed_runs(study.ranked_trials).set_index("number")
+    measures = ["score", "score_before", "alignment", "uniformity"]
+    return runs.reindex(columns=measures).astype("float64")
+
+
+def _evaluations(study: StudyFrames) -> pd.DataFrame:
+    curves = study.curves[study.curves["score"].notna()]
+    return curves[curves["number"].isin(_read_measures(study).index)].sort_values(
+        ["number", "step"]
+    )
+
+
+def _measure_swing(study: StudyFrames) -> pd.Series:
+    """Mean absolute change from one evaluation to the next, in the second half of the run."""
+    curves = _evaluations(study)
+    last = curves.groupby("number")["step"].transform("max")
+    late = curves[curves["step"] > _LAST_HALF * last]
+    return late.groupby("number")["score"].agg(lambda scores: scores.diff().abs().mean())
+
+
+MEASURES: Mapping[str, Callable[[StudyFrames], pd.Series]] = {
+    "gain": lambda study: _read_measures(study)["score"] - _read_measures(study)["score_before"],
+    "transfer": lambda study: (
+        study.scores[study.scores["task"].isin(TRANSFER)].groupby("number")["score"].mean()
+    ),
+    "nearness": lambda study: -measure_distances(_read_measures(study))["l2"],
+    "evenness": lambda study: -_read_measures(study)["uniformity"],
+    "rank": lambda study: rank_spectra(study.spectra, "after"),
+    "rank_gain": lambda study: (
+        rank_spectra(study.spectra, "after") - rank_spectra(study.spectra, "before")
+    ),
+    "final": lambda study: _evaluations(study).groupby("number")["score"].last(),
+    "swing": _measure_swing,
+}
+"""What is compared of a run beside its score, larger where a claim says that a side has more."""
+NAMES: Mapping[str, str] = {
+    "gain": "score after training minus that before",
+    "transfer": "mean accuracy of the transfer tasks",
+    "nearness": "nearness to alignment 0 and uniformity −4",
+    "evenness": "uniformity with the opposite sign",
+    "rank": "effective rank of the singular values",
+    "rank_gain": "effective rank after training minus that before",
+    "final": "score of the last evaluation",
+    "swing": "mean change from evaluation to evaluation",
+}
+"""What is measured, in words."""

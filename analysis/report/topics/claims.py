@@ -14,12 +14,11 @@ from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, load_claims
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
 from mtdlab.analysis.inference.claims import expect_false, judge_by_holm
-from mtdlab.analysis.questions.claim import ClaimQuestion, ask_claims
+from mtdlab.analysis.questions.claim import NAMES, ClaimQuestion, ask_claims
 from mtdlab.analysis.questions.wording import PERCENT, clean, join_words
 from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.page import Table
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
-from mtdlab.analysis.statistics.measured import NAMES
 
 COLUMNS = (
     *("verdict", "name", "claim", "source", "published", "difference", "mean", "low", "high"),
