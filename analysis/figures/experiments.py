@@ -26,13 +26,15 @@ _ASIDE = 0.1
 # all the others alike.
 _SPAN = 5.0
 _GROUP = 0.8
-_CLAIM = 44
+_WIDE = 300
+# The letters of a line of a claim, and the ticks in points on either side of 0.
+_WIDE_CLAIM, _NARROW_CLAIM = (46, (2, 10, 50)), (32, (10,))
 _VERDICTS = {
     "replicated": style.mark_of(0),
     "contradicted": style.mark_of(4),
     "undecided": (style.RUN, "o"),
 }
-_LINEAR, _POINTS = 2.0, (2, 10, 50)
+_LINEAR = 2.0
 _LEGIBLE = 26
 
 
@@ -120,18 +122,19 @@ def draw_claims(table: pd.DataFrame, ax: Axes) -> None:
             own = table.iloc[at]
             ax.hlines(at, own["low"], own["high"], color=colour, linewidth=2)
             ax.plot(own["mean"], at, marker, color=colour, label=verdict)
-    published: dict[str, Any] = {"color": style.OTHER, "markerfacecolor": "none"}
-    ax.plot(table["published"], rows, "D", label="published", **published)
+    options: dict[str, Any] = {"color": style.PAPER[0], "markerfacecolor": "none"}
+    ax.plot(table["published"], rows, style.PAPER[1], **options)
     furthest = 1.3 * table[["mean", "published"]].abs().max().max()
+    letters, points = _WIDE_CLAIM if style.axes_size(ax)[0] > _WIDE else _NARROW_CLAIM
+    ticks = [sign * tick for tick in points if tick < furthest for sign in (-1, 1)]
     ax.set_xscale("symlog", linthresh=_LINEAR)
-    ticks = [sign * tick for tick in _POINTS if tick < furthest for sign in (-1, 1)]
     ax.set_xticks([0, *ticks], ["0", *(f"{tick:+g}" for tick in ticks)])
     ax.set_xticks([], minor=True)
     ax.set_xlim(-furthest, furthest)
-    texts = ["\n".join(textwrap.wrap(claim, _CLAIM)) for claim in table["claim"]]
+    texts = ["\n".join(textwrap.wrap(claim, letters)) for claim in table["claim"]]
     ax.set_yticks(rows, texts, parse_math=False)
     ax.set_ylim(len(table) - 0.5, -0.5)
-    ax.set_xlabel("difference in the claimed direction, points")
+    ax.set_xlabel("difference, points")
     style.add_legend(ax)
 
 

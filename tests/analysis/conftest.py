@@ -161,14 +161,18 @@ def report_of(study: StudyFrames, out: Path, *topics: object) -> tuple[Any, str]
     return report, report.page.read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def claims_not_asked() -> Iterator[None]:
-    """Studies are about no published claim: asking all of them takes two fifths of a first screen.
-
-    Modules whose tests read claims have a fixture of this name that does nothing.
-    """
+@contextmanager
+def asking_no_claims() -> Iterator[None]:
+    """Studies are about no published claim: asking all takes two fifths of a first screen."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mtdlab.analysis.questions.claim.load_claims", lambda: ())
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def claims_not_asked() -> Iterator[None]:
+    """Modules whose tests read claims have a fixture of this name that does nothing."""
+    with asking_no_claims():
         yield
 
 

@@ -41,7 +41,7 @@ ANCHORS = {
     "swing": "collapse",
     "rank": "spectra",
 }
-_MOST_NAMED, _MOST_DRAWN = 5, 16
+_MOST_NAMED, _MOST_DRAWN = 5, 12
 RULE = (
     f"Replicated: the {PERCENT} interval of each paired difference lies on the claimed side of 0, "
     "or, of a claim of no difference, within its margin. Contradicted: that of one lies on the "
@@ -209,11 +209,11 @@ def draw_claims(table: pd.DataFrame) -> Mapping[str, Drawing]:
     drawing = Drawing(
         "Claims on scores, tested",
         [("", lambda ax: figures.draw_claims(drawn, ax))],
-        height=0.9 + 0.34 * len(drawn),
+        height=0.9 + 0.38 * len(drawn),
         caption=(
             f"The paired difference of each claim with its {PERCENT} interval, positive where it "
-            "is as claimed. The axis is linear up to 2 points and logarithmic beyond; intervals "
-            "that are cut off go on."
+            "is as claimed; diamonds are as published. The axis is linear up to 2 points and "
+            "logarithmic beyond; intervals that are cut off go on."
         ),
         alt=f"{summarise_claims(table)}.",
         rigid=True,

@@ -7,7 +7,13 @@ import pytest
 
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.report import Report
-from tests.analysis.conftest import build_study, make_trials, report_of, writing_no_png
+from tests.analysis.conftest import (
+    asking_no_claims,
+    build_study,
+    make_trials,
+    report_of,
+    writing_no_png,
+)
 from tests.conftest import simulating_few
 
 
@@ -25,5 +31,5 @@ def full() -> StudyFrames:
 def report(
     full: StudyFrames, tmp_path_factory: pytest.TempPathFactory, cache_of_few: Path
 ) -> Report:
-    with simulating_few(cache_of_few), writing_no_png():
+    with simulating_few(cache_of_few), writing_no_png(), asking_no_claims():
         return report_of(full, tmp_path_factory.mktemp("report"))[0]
