@@ -36,6 +36,7 @@ PAGES = (
     "methods-minilm",
     "best-history",
     "rate-tolerance-minilm-3",
+    "paper",
 )
 SEVERAL = {
     "best-history": (
@@ -46,8 +47,11 @@ SEVERAL = {
     )
 }
 """The studies of a page over several, smallest first; their own pages are written with it."""
+CLAIMS = "paper"
+"""The page of claims, which has the data of its studies beside it and not their own pages."""
 IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+\.(?:png|svg))\)")
 _FILE_LINK = re.compile(r'(?<=href=")(?:figures|tables)/[^"]+(?=")')
+_OWN_PAGE = re.compile(r'(?<=href=")\.\./[^/"]+/index\.html[^"]*(?=")')
 _LAST_LINES = re.compile(r"<p>(This page is self-contained: [^.]*\.) Beside it are .*</p>")
 _OF_VERSION_OR_DATE = ('<meta name="generator"', '<p class="made">', "<p>Cite: ")
 _DRAWING = re.compile(r"<svg.*?</svg>", re.DOTALL)
@@ -63,8 +67,8 @@ def main() -> None:
     if unknown := set(chosen.pages) - set(PAGES):
         parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(PAGES)}")
     for page in chosen.pages or PAGES:
-        for study in SEVERAL.get(page, (page,)):
-            pack(GALLERY / study / "data")
+        for source in sources_of(page):
+            pack((GALLERY / page / source).parent)
         with tempfile.TemporaryDirectory() as made:
             command = [sys.executable, "-m", *command_of(page), "--out", made]
             folder = GALLERY / page
@@ -83,12 +87,21 @@ def written_with(page: str) -> tuple[str, ...]:
     return (*SEVERAL.get(page, ()), page)
 
 
+def sources_of(page: str) -> list[str]:
+    """The data from which a page is made, seen from the page's folder."""
+    if page == CLAIMS:
+        found = (GALLERY / page).glob("data/*/study.parquet")
+        return sorted(path.relative_to(GALLERY / page).as_posix() for path in found)
+    if page in SEVERAL:
+        return [f"../{study}/data/study.parquet" for study in SEVERAL[page]]
+    return ["data/study.parquet"]
+
+
 def command_of(page: str) -> list[str]:
     """The command that makes a page, as it is typed in the page's folder."""
-    if page not in SEVERAL:
-        return ["mtdlab", "report", "--from", "data/study.parquet"]
-    sources = (("--from", f"../{study}/data/study.parquet") for study in SEVERAL[page])
-    return ["mtdlab", "report", "--name", page, "--transfer", *chain.from_iterable(sources)]
+    sources = chain.from_iterable(("--from", source) for source in sources_of(page))
+    named = ["--name", page] if page == CLAIMS or page in SEVERAL else []
+    return ["mtdlab", "report", *named, *(["--transfer"] if page in SEVERAL else []), *sources]
 
 
 def shown_figures() -> set[Path]:
@@ -130,6 +143,8 @@ def prune(html: str, page: str, figures: list[str]) -> str:
         f"<code>{shlex.join(command_of(page))}</code> makes this page with all of its figures "
         "(PNG, SVG) and tables (CSV, LaTeX, Markdown).</p>"
     )
+    if page == CLAIMS:
+        html = _OWN_PAGE.sub("#files", html)
     html, count = _LAST_LINES.subn(last, html)
     if count != 1:
         raise ValueError(f"{page}: {count} lines say what is beside the page, not 1")
