@@ -70,9 +70,9 @@ def list_caveats(context: StudyContext) -> tuple[str, ...]:
 def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
     """The warnings on references, levels, training and data, in each the weightiest first."""
     groups = (
-        (warn_of_references(context),),
+        # references are scored once a study has ended
+        (warn_of_references(context), _warn_of_open_study(context.study)),
         (
-            _warn_of_open_study(context.study),
             *_warn_of_design(context),
             warn_of_failures(context.trials, context.study.compared),
             *_warn_of_levels(context),
