@@ -135,7 +135,6 @@ def draw_claims(table: pd.DataFrame, ax: Axes) -> None:
     ax.set_yticks(rows, texts, parse_math=False)
     ax.set_ylim(len(table) - 0.5, -0.5)
     ax.set_xlabel("difference, points")
-    style.add_legend(ax)
 
 
 def _name_rows(ax: Axes, names: Sequence[str], label: str, name: str) -> None:

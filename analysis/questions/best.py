@@ -207,8 +207,10 @@ class BestQuestion(Question):
         if not tested.any():
             text = f"{names[0]} {self._describe_highest()}; no difference is tested"
             why = "It shares fewer than two seeds with any other one."
-            run = "Run all with the same 3 or more."
-            return self.reply(text, f"{why} {run}", number=number)
+            run = "Run all with the same 3 or more"
+            if self.results.study.table:
+                run += "; if a column of results counts as a setting, name the settings (--setting)"
+            return self.reply(text, f"{why} {run}.", number=number)
         level, over = verdict.confidence, over_all_looks(verdict.over_looks)
         # the runner-up: of rows that were compared, the one with the next mean
         at = int(tested.argmax()) + 1

@@ -42,7 +42,7 @@ class InteractionQuestion(DifferencesQuestion):
         pairs = [*product(effects, places)]
         names, opposites = (
             tuple(
-                f"{one} minus {two}, more with {at} than with {less_at}"
+                f"{one} minus {two} with {at}, minus the same with {less_at}"
                 for one, two, at, less_at in ordered
             )
             for ordered in (

@@ -92,7 +92,10 @@ def build(
         f"that may be its best (simultaneous {PERCENT} confidence set), the highest mean first, "
         "and what the other study shows of that MTD in steps."
     )
-    text = [*map(describe_agreement, agreements)]
+    text = [describe_agreement(agreement) for agreement in agreements if agreement.is_decided] or [
+        "No two studies are shown to differ in their best level, or to agree or differ in the "
+        "order of two levels."
+    ]
     drawing = _draw(studies, agreements, " ".join(text))
     if all(agreement.unit != HALF_LIVES for agreement in agreements):
         names = ", ".join(clean(study.name) for study in studies if study.probes.empty)

@@ -57,7 +57,9 @@ def build_headline(context: StudyContext, baseline: str = "") -> Headline:
     rerun, rerun_where = describe_rerun(context.study)
     return Headline(
         question=ask(context),
-        answer=answer.heading,
+        answer=answer.heading
+        if status.is_over or answer.number is None
+        else f"So far: {answer.heading}",
         certainty=answer.certainty,
         is_open=not answer.is_decided,
         status=status,

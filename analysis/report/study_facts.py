@@ -3,6 +3,7 @@
 Commands are those that a study recorded, and those that continue from it.
 """
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -191,7 +192,7 @@ def define_asked(context: StudyContext) -> str:
     }
     return " ".join(
         f"{(name := name_setting(key))[:1].upper()}{name[1:]}: "
-        f"{clean(text.replace('`', '').partition('; ')[0], most=_MOST_LETTERS)}."
+        f"{clean(re.split('[;:] ', text.replace('`', ''))[0], most=_MOST_LETTERS)}."
         for key, text in texts.items()
     )
 

@@ -110,6 +110,12 @@ class Agreement:
         """Whether the best levels may be the same: the interval of their ratio contains 1."""
         return self.ratio.low <= 1 + _RELATIVE and self.ratio.high >= 1 - _RELATIVE
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether the best levels differ, or two levels have an order in both studies."""
+        differs = np.isfinite(self.ratio.low) and not self.same_best
+        return bool(differs) or self.alike + self.opposite > 0
+
 
 def compute_agreements(first: StudyFrames, other: StudyFrames) -> tuple[Agreement, ...]:
     """How the levels of two studies agree, in each unit in which both are known.

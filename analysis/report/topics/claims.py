@@ -145,7 +145,7 @@ def explain_claims(table: pd.DataFrame) -> str:
     if not (tested := int(_is_tested(table).sum())):
         return ""
     expected = f"{expect_false(tested):.2g}"
-    return f"Were none of them true, {expected} would be replicated by chance, or fewer."
+    return f"If none of them were true, {expected} would be replicated by chance at most."
 
 
 def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
     lines = []
     for row in tested.head(most).to_dict("records"):
         ours = _name_size(row) + (f"; published {row['published']}" if row["published"] else "")
-        lines.append(f"{_name_verdict(row)}: {row['claim']} Here {ours}")
+        lines.append(f"{_name_verdict(row)}: “{row['claim']}” Here {ours}")
     if (more := len(tested) - most) > 0:
         lines.append(f"and {more} more")
     return tuple(lines)
@@ -209,11 +209,12 @@ def draw_claims(table: pd.DataFrame) -> Mapping[str, Drawing]:
     drawing = Drawing(
         "Claims on scores, tested",
         [("", lambda ax: figures.draw_claims(drawn, ax))],
-        height=0.9 + 0.38 * len(drawn),
+        height=0.7 + 0.42 * len(drawn),
         caption=(
             f"The paired difference of each claim with its {PERCENT} interval, positive where it "
-            "is as claimed; diamonds are as published. The axis is linear up to 2 points and "
-            "logarithmic beyond; intervals that are cut off go on."
+            "is as claimed: blue if replicated, red triangles if contradicted, grey if undecided. "
+            "Diamonds are as published. The axis is linear up to 2 points and logarithmic beyond; "
+            "intervals that are cut off go on."
         ),
         alt=f"{summarise_claims(table)}.",
         rigid=True,

@@ -89,7 +89,7 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
         return lambda ax: figures.draw_training(curves, means, ax, value=value, label=label)
 
     few = curves["group"].nunique() <= MOST_MARKED
-    interval = f", with its {PERCENT} interval for these evaluation items," if few else ""
+    interval = f", with its {PERCENT} interval over seeds," if few else ""
     lines = (
         f"The mean over seeds of the trials that reached the last step{interval} and a faint line "
         "per trial"

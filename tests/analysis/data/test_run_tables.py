@@ -372,6 +372,7 @@ def test_configurations_without_a_seed_in_common_are_told_so(tmp_path: Path) -> 
     _, page = report_of(read_run_table(frame, score="accuracy"), tmp_path)
     text = re.sub(r"<[^>]+>", "", page)
     assert "It shares fewer than two seeds with any other one." in text
+    assert "if a column of results counts as a setting, name the settings (--setting)." in text
     assert "Run the 6 configurations with the same seeds, at least 3" in text
 
 

@@ -56,7 +56,7 @@ def test_an_interaction_is_a_difference_of_differences(ask: Ask) -> None:
     expected = (means["new", "online"] - means["old", "online"]) - (
         means["new", "target"] - means["old", "target"]
     )
-    name = "slice new minus slice old, more with branch online than with branch target"
+    name = "slice new minus slice old with branch online, minus the same with branch target"
     assert sizes[name].mean == pytest.approx(expected)
     assert question.outcome is QuestionOutcome.SHOWN
     assert question.answer.heading == "The effect of slice depends on branch"
@@ -73,7 +73,9 @@ def test_a_combination_without_a_score_has_no_part_in_an_interaction(ask: Ask) -
     runs = whole[~lost]
     question = question_of(ask(runs, {"interaction": ["slice", "branch"]}))
     [name], [size] = question.family_of_differences.names, question.judged.sizes
-    assert name == "slice middle minus slice old, more with branch online than with branch target"
+    assert (
+        name == "slice middle minus slice old with branch online, minus the same with branch target"
+    )
     means = runs.groupby(["slice", "branch"])["score"].mean()
     expected = (means["middle", "online"] - means["old", "online"]) - (
         means["middle", "target"] - means["old", "target"]
@@ -90,7 +92,7 @@ def test_the_wanted_direction_of_an_interaction_is_the_positive_one(ask: Ask) ->
     runs = make_runs(lambda part, _, branch: 40 - 5 * (part == "new") * (branch == "target"))
     answer = question_of(ask(runs, {"interaction": ["slice", "branch"]})).answer
     assert answer.effect.size.low > 0
-    assert answer.effect.text.endswith("more with branch online than with branch target")
+    assert answer.effect.text.endswith("with branch online, minus the same with branch target")
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_every_claim_has_a_row_with_its_reason() -> None:
 def test_the_first_screen_of_a_study_has_its_claims(tmp_path: Path) -> None:
     lines = build_headline(StudyContext(SLICES)).claims
     assert len(lines) == 2
-    assert lines[0].startswith("✓ replicated: The middle half of the queue scores more than")
+    assert lines[0].startswith("✓ replicated: “The middle half of the queue scores more than")
     assert re.search(r"Here \+2\.\d\d \(1\.\d\d to 2\.\d\d\); published \+0\.92$", lines[0])
     assert lines[1].startswith("✗ contradicted: ")
     many = claims.list_lines(tabulate(SLICES, CLUSTERS), most=3)
