@@ -284,7 +284,10 @@ def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
     return f"../{quote(owner)}/index.html#{trial_anchor(int(row['trial']))}"
 
 
-def _build_score(context: Studies) -> Contents:
+def _build_score(context: Studies) -> Contents | None:
+    """The curves of the studies; None of more than a figure can name."""
+    if len(context.studies) > _MOST_ANSWERS:
+        return None
     every = compute_curves(context.studies)
     metrics = every["metric"].unique()
     curves = as_read_by_row(every.drop(columns=["text", "trial"]))
@@ -312,7 +315,7 @@ def _build_score(context: Studies) -> Contents:
 
 def _build_models(context: Studies) -> Contents | None:
     spectra = compute_best_spectra(context.studies)
-    if not len(spectra):
+    if not len(spectra) or len(context.studies) > _MOST_ANSWERS:
         return None
     ranks = compute_ranks(spectra)
     named = zip(ranks["model"], ranks["rank"], strict=True)
