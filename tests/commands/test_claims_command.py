@@ -30,8 +30,8 @@ def test_all_studies_of_the_database_are_read(command: Command) -> None:
     assert "claims are asked by no study here (--json lists them); files: " in " ".join(lines)
     assert "table7-initial-queue" in " ".join(lines)
     assert " ".join(lines).endswith(
-        "2 replicated and 2 contradicted of 4 tested claims. Were none of them true, 0.1 would be "
-        "replicated by chance, or fewer."
+        "2 replicated and 2 contradicted of 4 tested claims. If none of them were true, 0.1 would "
+        "be replicated by chance at most."
     )
 
 
