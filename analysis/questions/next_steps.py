@@ -106,7 +106,14 @@ def run_more_seeds(
     """
     study, runs = results.study, results.runs
     used, names = runs["seed"].nunique(), varied_settings(runs, study.compared)
-    configurations = max(number_configurations(runs, names).nunique(), 1)
+    group = number_configurations(runs, names)
+    configurations = max(group.nunique(), 1)
+
+    def describe_left(seeds: int) -> str:
+        missing = used * configurations - len({*zip(group, runs["seed"], strict=True)})
+        each = configurations + (study.baseline is not None)
+        return describe_time(study, max(seeds - used, 0) * each + missing)
+
     if need and not need.seeds:
         if need.items:
             wider = f"{wider}, or use at least {need.items:,} evaluation items"
@@ -123,13 +130,13 @@ def run_more_seeds(
     if study.table and configurations > _MOST_RUN_AGAIN and not need:
         return step("Run the few best configurations again, with at least 3 new seeds each")
     if need and need.seeds and need.seeds > _MOST_ADVISED:
-        time = describe_time(study, (need.seeds - used) * configurations)
+        time = describe_left(need.seeds)
         return step(f"{wider}: as estimated, {need.seeds} seeds would decide here ({time})")
     wanted = max(need.seeds or 0, used + 1) if need else max(2 * used, 3)
     text = f"More seeds narrow the confidence intervals; {wanted} in all"
     if need:
         text = f"Run {wanted} seeds in all, {wanted - used} more, for a verdict with 80 % power"
-    time = describe_time(study, max(wanted - used, 0) * configurations)
+    time = describe_left(wanted)
     if study.table:
         time += f" of {format_count(configurations, 'configuration')}"
     if len(study.looks):

@@ -16,11 +16,18 @@ from mtdlab.analysis.data.environment import (
     RecordedEncoder,
     RecordedEvaluation,
 )
-from mtdlab.analysis.data.frames import NuisanceTrials, Plan, RecordedSetting, StudyFrames
+from mtdlab.analysis.data.frames import (
+    Baseline,
+    NuisanceTrials,
+    Plan,
+    RecordedSetting,
+    StudyFrames,
+)
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.inference.shapes import compare_columns
 from mtdlab.analysis.questions.answer import list_numbers
-from mtdlab.analysis.questions.next_steps import more_seeds_command
+from mtdlab.analysis.questions.next_steps import more_seeds_command, run_more_seeds
+from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.study import describe_error_rates
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.headline import build_headline
@@ -270,6 +277,17 @@ def test_an_open_comparison_asks_for_the_seeds_that_decide_at_the_observed_scatt
     wanted = f"Run {need.seeds} seeds in all, {need.seeds - 6} more, for a verdict with 80 % power"
     assert shown.next_step.text.startswith(wanted)
     assert f"seeds={[*range(need.seeds)]}" in shown.next_step.command
+    more = need.seeds - 6
+    assert f"({2 * more} trials" in shown.next_step.text
+    # those of a baseline, and one that is missing, are run too
+    own = study.trials[study.trials["learning_rate"] == 1e-4]
+    baseline = Baseline({"learning_rate": 1e-2}, len(own), own.assign(learning_rate=1e-2))
+    beside = dataclasses.replace(study, baseline=baseline)
+    advised = run_more_seeds(StudyResults(beside), need, wider="", is_paired=True)
+    assert f"({3 * more} trials" in advised.text
+    without = dataclasses.replace(study, trials=study.trials.drop(index=own.index[0]))
+    advised = run_more_seeds(StudyResults(without), need, wider="", is_paired=True)
+    assert f"({2 * more + 1} trials" in advised.text
 
 
 def test_where_very_many_seeds_would_decide_another_design_is_advised() -> None:
