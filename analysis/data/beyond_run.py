@@ -153,9 +153,9 @@ def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) ->
             levels.setdefault(text, []).append(level_of(row["mtd"]))
     sentences = [f"{name_levels(mtds)} {text}." for text, mtds in levels.items()]
     if beyond := find_beyond(row for row, _ in assessed):
-        part = "no part in the verdict on MTD unless beyond_run is keep"
+        part = "no part in the verdict on MTD (beyond_run: keep adds them)"
         if beyond_run == "keep":
-            part = "part in the verdict, as beyond_run is keep"
+            part = "part in the verdict, as asked (beyond_run: keep)"
         sentences.append(f"Beyond the run, and taking {part}: {name_levels(beyond)}.")
     return tuple(sentences)
 

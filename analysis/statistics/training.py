@@ -37,13 +37,16 @@ def count_best_at_end(trials: pd.DataFrame) -> tuple[int, int]:
     """How many completed trials were best at their last evaluation, and of how many this is known.
 
     The last evaluation is that of the last step; (0, 0) where best step or steps are not recorded.
-    Trials whose checkpoint is always that of the last step do not count.
+    Trials that were evaluated once, or whose checkpoint is always that of the last step, do not
+    count.
     """
     if not {"best_step", "steps"} <= set(trials):
         return 0, 0
     runs = completed_runs(trials)
     if "select_on" in runs:
         runs = runs[runs["select_on"] != LAST]
+    if "evaluate_every" in runs:
+        runs = runs[~(runs["evaluate_every"] >= runs["steps"])]
     known = runs[runs["best_step"].notna() & runs["steps"].notna()]
     return int((known["best_step"] == known["steps"]).sum()), len(known)
 

@@ -81,7 +81,7 @@ def test_levels_beyond_the_run_are_said_and_do_not_count_in_the_power(tmp_path: 
         "MTD 132, 138, 328 (K/N 128): the queue is full after 128 steps, a run has 160.",
         "MTD 208, 328 (η 0.995): 45 % of the momentum encoder's initial weights remain after 160 "
         "steps.",
-        "Beyond the run, and taking no part in the verdict on MTD unless beyond_run is keep: "
+        "Beyond the run, and taking no part in the verdict on MTD (beyond_run: keep adds them): "
         "MTD 132, 138, 208, 328.",
     )
     assert levels_of(found) == 2

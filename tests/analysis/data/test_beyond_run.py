@@ -25,11 +25,11 @@ def test_each_history_that_is_long_beside_the_run_is_stated() -> None:
         "MTD 208 (η 0.995): 45 % of the momentum encoder's initial weights remain after 160 steps.",
     ]
     assert last == (
-        "Beyond the run, and taking no part in the verdict on MTD unless beyond_run is keep: "
+        "Beyond the run, and taking no part in the verdict on MTD (beyond_run: keep adds them): "
         "MTD 132, 208."
     )
     assert describe_lengths([SLOW], "keep")[-1] == (
-        "Beyond the run, and taking part in the verdict, as beyond_run is keep: MTD 208."
+        "Beyond the run, and taking part in the verdict, as asked (beyond_run: keep): MTD 208."
     )
     # stated, but not beyond: 0.995^640 = 0.040, and 200 is more than a quarter of 640
     [only] = describe_lengths([SLOW | {"steps": 640}])

@@ -198,7 +198,7 @@ def test_a_level_beyond_the_run_is_warned_of_and_not_counted_as_missing() -> Non
     [text] = [text for text in list_warnings(StudyContext(study)) if "eyond the run" in text]
     assert text == (
         "MTD 208 (η 0.995): 45 % of the momentum encoder's initial weights remain after 160 steps. "
-        "Beyond the run, and taking no part in the verdict on MTD unless beyond_run is keep: "
+        "Beyond the run, and taking no part in the verdict on MTD (beyond_run: keep adds them): "
         "MTD 208."
     )
     assert "excluded" not in " ".join(list_warnings(StudyContext(study)))
@@ -256,6 +256,9 @@ def test_checkpoints_of_the_last_step_say_nothing_of_short_training() -> None:
     trials = make_trials(times=(1, 8)).assign(steps=160, best_step=160)
     assert count_best_at_end(trials)[0] == len(trials)
     assert count_best_at_end(trials.assign(select_on="last")) == (0, 0)
+    # of one evaluation, the last, nothing follows
+    assert count_best_at_end(trials.assign(evaluate_every=trials["steps"])) == (0, 0)
+    assert count_best_at_end(trials.assign(evaluate_every=1))[0] == len(trials)
 
 
 @pytest.mark.parametrize(
