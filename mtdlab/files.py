@@ -124,7 +124,10 @@ def sync(path: Path) -> None:
 
 
 def replace_folder(target: Path, building: Path) -> None:
-    """Replace a folder by another, synced one; between the renames there is none, for a moment."""
+    """Replace a folder by another of the same file system, which has been synced.
+
+    Not atomic: between the renames `target` does not exist.
+    """
     old = building.with_name(building.name + _OLD)
     if target.exists():
         target.rename(old)

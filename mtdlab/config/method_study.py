@@ -232,7 +232,10 @@ def _complete(recorded: dict[str, Any], new: dict[str, Any], method: str) -> dic
 
 
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
-    """The settings of methods by name, as the first has each. Raises MtdlabError for no method."""
+    """The settings of methods by name, each as the first method that has it declares it.
+
+    Raises MtdlabError for an unknown method.
+    """
     kinds = [settings_class(method) for method in reversed(methods)]
     return {name: setting for kind in kinds for name, setting in settings_of(kind).items()}
 

@@ -41,7 +41,10 @@ YOUNG_SECONDS = 60.0
 
 @contextmanager
 def hold(folder: Path) -> Iterator[bool]:
-    """Lock a folder until the block ends; False where that fails. Raises OSError for no folder."""
+    """Lock a folder until the block ends; False where another process holds it, or none can.
+
+    Raises OSError where the folder cannot be opened.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     locked = False
     try:

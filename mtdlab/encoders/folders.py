@@ -48,7 +48,7 @@ def encoder_path(name: str) -> str:
 
 
 def find_file(name: str, file: str) -> Path | None:
-    """A file of an encoder: in its folder, the hub's cache, or fetched; None where in neither."""
+    """A file of an encoder: in its folder, the hub's cache, or fetched; None without one."""
     folder = Path(encoder_path(name))
     if is_folder(folder):
         return folder / file if (folder / file).is_file() else None

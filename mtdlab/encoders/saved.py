@@ -29,7 +29,10 @@ Name = TypeVar("Name", bound=str)
 
 
 def saved_run(name: str) -> tuple[Representation | None, Precision]:
-    """How a saved model was evaluated, else None and float32. Raises MtdlabError for damage."""
+    """How a model saved by mtdlab was evaluated; None and float32 for another encoder.
+
+    Raises MtdlabError where the description of its run is damaged.
+    """
     path = Path(name) / RUN
     if not path.is_file():
         return None, DEFAULT_PRECISION
@@ -80,7 +83,10 @@ class SentenceEncoder:
         return self.embedder.representation
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """Vectors (S, D) in float32, not normalised. Raises TypeError for no list of texts."""
+        """Vectors (S, D) of sentences in float32, not normalised, in their order.
+
+        Raises TypeError for anything but a list of texts.
+        """
         if isinstance(sentences, str) or not all(isinstance(text, str) for text in sentences):
             raise TypeError("encode takes a list of texts")
         distinct = self.encoder.sentences(sentences, self.representation.prompt)

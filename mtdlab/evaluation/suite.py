@@ -256,7 +256,7 @@ class Suite(Generic[T]):
     def _vectors(
         self, parts: Sequence[Pairs], vectors: Vectors, processing: Processing | None
     ) -> list[tuple[Floats, Floats]]:
-        """Vectors of both sides by part, pairs at unit length. Raises ValueError as `process`."""
+        """Vectors of both sides by part, pairs at unit length. Raises ValueError for unfit ones."""
         texts = ([part.first for part in parts], [part.second for part in parts])
         first, second = (
             vectors[np.concatenate([self.sentences.rows(part) for part in side])].astype(np.float64)

@@ -110,5 +110,8 @@ def describe_method(name: str) -> dict[str, Any]:
 
 
 def make_settings(**values: Any) -> "TrainerSettings":
-    """Checked settings of `method`. Raises pydantic.ValidationError, MtdlabError for no method."""
+    """Checked settings of `method`, by default MoCoSE.
+
+    Raises pydantic.ValidationError for invalid values, MtdlabError for an unknown method.
+    """
     return settings_class(str(values.get("method", DEFAULT)))(**values)
