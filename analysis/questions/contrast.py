@@ -20,6 +20,7 @@ from mtdlab.analysis.questions.differences import (
 )
 from mtdlab.analysis.questions.varied_history import claim_within
 from mtdlab.analysis.questions.wording import (
+    capitalise,
     clean,
     describe_size,
     join_sentences,
@@ -130,8 +131,8 @@ class ContrastQuestion(DifferencesQuestion):
         if self.is_within:
             none = f"{first} and {second} make no difference"
             open_ = claim_within(self.judged, none, f"{first} and {second}")
-        heading = found.get(self.outcome, open_)
-        return self.state(heading[:1].upper() + heading[1:] + name_within(self.asked))
+        heading = capitalise(found.get(self.outcome, open_))
+        return self.state(heading + name_within(self.asked))
 
     def describe_certainty(self) -> str:
         averaged = ""
@@ -139,8 +140,7 @@ class ContrastQuestion(DifferencesQuestion):
             level, over = self.judged.confidence, over_all_looks(self.basis.over_looks)
             others = zip(self.family_of_differences.names, self.judged.sizes, strict=True)
             listed = [
-                f"{name[:1].upper()}{name[1:]}: "
-                f"{describe_size(size, level, over, write=self.write)}."
+                f"{capitalise(name)}: {describe_size(size, level, over, write=self.write)}."
                 for name, size in others
             ]
             del listed[self.leading]

@@ -25,6 +25,11 @@ def join_words(texts: list[str]) -> str:
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
+def capitalise(text: str) -> str:
+    """The text with a capital as its first letter; the others stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def join_sentences(*texts: str) -> str:
     """The texts that are not empty, with a space between them."""
     return " ".join(filter(None, texts))

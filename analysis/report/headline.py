@@ -94,19 +94,20 @@ def recommend(context: StudyContext, status: Status) -> Recommendation | None:
     answer, write = context.answer, context.write
     if answer.number is None:
         return None
-    label = answer.recommendation if status.is_over else write.say("Highest mean so far")
+    label = ""
     if is_below_untrained(context):
         label = write.say("Highest mean, below the untrained encoder")
+    elif not status.is_over:
+        label = write.say("Highest mean so far")
     if answer.is_below_baseline and context.study.baseline and context.against_baseline:
         values = context.study.baseline.values
-        recommended = label == answer.recommendation
         return Recommendation(
-            "Recommended configuration: the baseline" if recommended else f"{label}: the baseline",
+            f"{label or 'Recommended configuration'}: the baseline",
             {clean(name): clean(format_value(name, value)) for name, value in values.items()},
             f"{_state_mean(context, context.against_baseline.mean)} The kept model is not of it.",
         )
     return Recommendation(
-        label,
+        label or answer.recommendation,
         _list_settings(context, answer.number),
         _describe_score(context, answer.number),
         *describe_model(context, answer.number),

@@ -15,7 +15,7 @@ from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.questions.next_steps import MOST_COMMAND, NextStep, command_on
-from mtdlab.analysis.questions.wording import PERCENT, clean, join_words
+from mtdlab.analysis.questions.wording import PERCENT, capitalise, clean, join_words
 from mtdlab.analysis.report import agreement
 from mtdlab.analysis.report.cells import format_count, make_table
 from mtdlab.analysis.report.context import StudyContext, describe_selection
@@ -199,6 +199,11 @@ class Studies:
     def names(self) -> list[str]:
         return [study.name for study in self.studies]
 
+    @property
+    def fits_figure(self) -> bool:
+        """Whether one figure can name all of the studies."""
+        return len(self.contexts) <= _MOST_ANSWERS
+
 
 def _format_of_all(context: Studies) -> ScoreFormat:
     """How the numbers of a table of all studies are written, which are as they were read."""
@@ -285,8 +290,7 @@ def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
 
 
 def _build_score(context: Studies) -> Contents | None:
-    """The curves of the studies; None of more than a figure can name."""
-    if len(context.studies) > _MOST_ANSWERS:
+    if not context.fits_figure:
         return None
     every = compute_curves(context.studies)
     metrics = every["metric"].unique()
@@ -314,8 +318,8 @@ def _build_score(context: Studies) -> Contents | None:
 
 
 def _build_models(context: Studies) -> Contents | None:
-    spectra = compute_best_spectra(context.studies)
-    if not len(spectra) or len(context.studies) > _MOST_ANSWERS:
+    spectra = compute_best_spectra(context.studies) if context.fits_figure else pd.DataFrame()
+    if not len(spectra):
         return None
     ranks = compute_ranks(spectra)
     named = zip(ranks["model"], ranks["rank"], strict=True)
@@ -427,7 +431,7 @@ def write_multi_study(
         generated=generated,
         version=version,
         headline=headline,
-        limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
+        limits=(f"{clean(capitalise(note))}.",) if note else (),
         methods=_METHODS,
     )
     context = Studies(contexts, overview, agreements, claims if about else claims[:0])

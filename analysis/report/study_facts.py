@@ -19,7 +19,7 @@ from mtdlab.analysis.data.settings import format_value, name_setting, write_sett
 from mtdlab.analysis.inference.pairing import select_configuration
 from mtdlab.analysis.questions.differences import DifferencesQuestion
 from mtdlab.analysis.questions.next_steps import MOST_COMMAND, command_on
-from mtdlab.analysis.questions.wording import clean, join_sentences
+from mtdlab.analysis.questions.wording import capitalise, clean, join_sentences
 from mtdlab.analysis.report.cells import format_count, list_values
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Status
@@ -191,7 +191,7 @@ def define_asked(context: StudyContext) -> str:
         name: known[name].description for name in (*asked.names, *asked.within) if name in known
     }
     return " ".join(
-        f"{(name := name_setting(key))[:1].upper()}{name[1:]}: "
+        f"{capitalise(name_setting(key))}: "
         f"{clean(re.split('[;:] ', text.replace('`', ''))[0], most=_MOST_LETTERS)}."
         for key, text in texts.items()
     )

@@ -16,7 +16,7 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import ScoreFormat, as_read
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.questions.wording import capitalise, clean
 from mtdlab.analysis.report.context import StudyContext, describe_splits
 from mtdlab.analysis.report.headline import ask
 from mtdlab.analysis.report.page import TERMS
@@ -62,7 +62,7 @@ def list_terms(study: StudyFrames) -> Mapping[str, str]:
         if name in study.settings and (text := study.settings[name].description):
             terms[clean(study.settings[name].label)] = clean(text.replace("`", ""))
     terms["seed"] = TERMS["seed"]
-    sentences = {name: f"{text[:1].upper()}{text[1:]}." for name, text in terms.items()}
+    sentences = {name: f"{capitalise(text)}." for name, text in terms.items()}
     return sentences | {"score": f"{clean(describe_metric(study))}."}
 
 

@@ -26,7 +26,7 @@ from mtdlab.methods import registry
 from mtdlab.terminal import Phases, following_phases, print_text, printable
 from mtdlab.trial.signals import OutOfTime, time_limit
 
-LARGEST = 1_000
+_MOST_ASKED = 1_000
 """The most seeds that a new study may be given."""
 MOST_SECONDS = 30
 """What timing steps may take; a study of which they take longer is the smallest."""
@@ -85,8 +85,10 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
 def _propose(
     name: str, inputs: Mapping[str, str], sizes: Sequence[Size], hours: float, file: Path
 ) -> tuple[Size, float | None, str]:
-    """The size of a new study in `file` by the durations of a few steps, its seconds, and both in
-    words: the first size where steps cannot be timed, the last where that takes too long.
+    """The size of a new study in `file`, its duration in seconds, and both in words.
+
+    The durations of a few steps choose it: the first size where they are not known, the last where
+    timing them takes too long; both have no duration.
     """
     from mtdlab.config.reader import parse_study
 
@@ -213,7 +215,9 @@ def init(
             help=f"Setting to vary (repeatable); values may be left out for {', '.join(VALUES)}.",
         ),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, max=LARGEST, help="Number of seeds.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=_MOST_ASKED, help="Number of seeds.")
+    ] = None,
     hours: Annotated[
         float, typer.Option(min=0.01, help="What the study may take on this machine.")
     ] = 1.0,
@@ -366,9 +370,9 @@ def _read_seeds(seeds: str) -> int | None:
     """How many; None for as many as fit the time."""
     if seeds == _SEEDS_THAT_FIT:
         return None
-    if not seeds.isdecimal() or not 1 <= int(seeds) <= LARGEST:
+    if not seeds.isdecimal() or not 1 <= int(seeds) <= _MOST_ASKED:
         raise MtdlabError(
-            f"{seeds!r}: write how many, 1 to {LARGEST:,}; a confidence interval needs 2"
+            f"{seeds!r}: write how many, 1 to {_MOST_ASKED:,}; a confidence interval needs 2"
         )
     return int(seeds)
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.metric import POINTS, ScoreFormat
+from mtdlab.analysis.questions.wording import capitalise
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Figure, Table
 
@@ -186,7 +187,7 @@ def choose_main_figure(
             if drawing.rows <= 2 or drawing.rigid:
                 return key, low
             first, draw = drawing.panels[0]
-            caption = f"{first[:1].upper()}{first[1:]}; more in the section “{topic.title}”."
+            caption = f"{capitalise(first)}; more in the section “{topic.title}”."
             height = min(drawing.height, _LOWEST)
             return "main", replace(low, panels=[("", draw)], caption=caption, height=height)
     return None

@@ -16,7 +16,7 @@ from mtdlab.analysis.questions.conditions import (
     find_conditions,
     judge_conditions,
 )
-from mtdlab.analysis.questions.wording import PERCENT, describe_items
+from mtdlab.analysis.questions.wording import PERCENT, capitalise, describe_items
 from mtdlab.analysis.report.cells import describe_covered, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
 
@@ -132,7 +132,7 @@ def _panel(
 ) -> Draw:
     paired, optimal = condition.paired, condition.verdict.optimal_range
     labels = describe_means(paired, condition.runs, write=condition.verdict.score_format)
-    labels["text"] = f"{condition.name[:1].upper()}{condition.name[1:]}. " + labels["text"]
+    labels["text"] = f"{capitalise(condition.name)}. " + labels["text"]
     return lambda ax: figures.draw_paired_curve(
         paired.join(labels),
         ax,

@@ -72,15 +72,9 @@ def _list_above(context: StudyContext) -> pd.DataFrame:
     return ranked[ranked["score"] >= best] if best is not None else ranked[:0]
 
 
-def _list_readings_above(context: StudyContext) -> pd.DataFrame:
-    """The readings of the untrained encoder that the best mean is not above, the highest first."""
-    above = _list_above(context)
-    return above[above["reading"] != WORD_OVERLAP]
-
-
 def is_below_untrained(context: StudyContext) -> bool:
     """Whether a reading of the untrained encoder has the best mean of the study, or more."""
-    return len(_list_readings_above(context)) > 0
+    return bool((_list_above(context)["reading"] != WORD_OVERLAP).any())
 
 
 def warn_of_references(context: StudyContext) -> str:
@@ -88,7 +82,7 @@ def warn_of_references(context: StudyContext) -> str:
     above, best = _list_above(context), context.best_mean
     if best is None or not len(above):
         return ""
-    write, of_encoder = context.write, _list_readings_above(context)
+    write, of_encoder = context.write, above[above["reading"] != WORD_OVERLAP]
     below, mean = write.say("Below"), f"the best mean is {write.score(best)}"
     if not len(of_encoder):
         return f"{below} word overlap: it has {write.score(above['score'].iloc[0])}, {mean}."

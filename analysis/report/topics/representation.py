@@ -7,7 +7,7 @@ from mtdlab.analysis.data.points import MOST_MARKED
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
 from mtdlab.analysis.measures.spherical_cap import DIMENSIONS, compute_spherical_cap
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.questions.wording import capitalise, clean
 from mtdlab.analysis.report.cells import BAND, describe_curve, make_table
 from mtdlab.analysis.report.topics.base import Axes, Contents, Draw, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.curves import (
@@ -97,7 +97,7 @@ def _draw_curves(
         height=3.9,
         caption=f"{caption} {BAND}",
         alt=" ".join(
-            describe_curve(curves[measure], f"{label[:1].upper()}{label[1:]} is", decimals=3)
+            describe_curve(curves[measure], f"{capitalise(label)} is", decimals=3)
             for measure, _, label in panels
         ),
     )
