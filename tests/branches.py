@@ -4,9 +4,9 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from mtdlab.config import TrainerSettings
 from mtdlab.device import Device
 from mtdlab.methods.heads import Branch
+from mtdlab.settings import TrainerSettings
 
 CPU = Device(torch.device("cpu"), torch.float32)
 

@@ -28,7 +28,8 @@ from tests.shared_places import fail, s3_endpoint, s3_url, shared_url
 
 # others are imported in the fixtures: the process of pytest-xdist that runs no test does without
 if TYPE_CHECKING:
-    from mtdlab.config import StudySpec, TrainerSettings
+    from mtdlab.config.study import StudySpec
+    from mtdlab.settings import TrainerSettings
 
 __all__ = [
     "empty_postgresql_url",
@@ -42,7 +43,7 @@ __all__ = [
 ]
 quick_databases.install()
 # imported once by the server that forks the processes of tests
-multiprocessing.set_forkserver_preload(["mtdlab.store", "mtdlab.trial.slots"])
+multiprocessing.set_forkserver_preload(["mtdlab.store.store", "mtdlab.trial.slots"])
 # ignored where the tests run under nohup or in the background of a script; the tests send them
 for number, handler in (
     (signal.SIGHUP, signal.SIG_DFL),
@@ -241,7 +242,7 @@ def tiny_inputs(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> dict
 @pytest.fixture(scope="session")
 def settings_of(tiny_inputs: dict[str, Any]) -> Settings:
     """Settings of a run of a second, but for what is given."""
-    from mtdlab.config import make_settings
+    from mtdlab.methods.registry import make_settings
 
     def settings(**changed: Any) -> "TrainerSettings":
         values = tiny_inputs | {
@@ -263,7 +264,7 @@ def settings_of(tiny_inputs: dict[str, Any]) -> Settings:
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
     """Write a text to `study.yaml` and read it, with overrides and a profile."""
-    from mtdlab.config import read_study
+    from mtdlab.config.reader import read_study
 
     def write(text: str, *overrides: str, profile: str | None = None) -> "StudySpec":
         path = tmp_path / "study.yaml"

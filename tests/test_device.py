@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from mtdlab.config import make_settings
 from mtdlab.device import Device, choose_device
 from mtdlab.errors import MtdlabError
+from mtdlab.methods.registry import make_settings
 
 
 @pytest.mark.parametrize(

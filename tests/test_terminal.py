@@ -8,7 +8,7 @@ import pytest
 
 from mtdlab import terminal
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.store import FinishedTrial
+from mtdlab.store.ranking import FinishedTrial
 from mtdlab.sweep.progress import Display, SweepTally
 from mtdlab.terminal import Phases, print_text, printable
 from tests.commands.conftest import Command, command, folder

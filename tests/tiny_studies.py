@@ -9,8 +9,9 @@ import pytest
 import yaml
 from stub_store import end_trial, new_store
 
-from mtdlab.config import PlannedTrial, StudySpec
-from mtdlab.store import Claim, Result, Store
+from mtdlab.config.study import PlannedTrial, StudySpec
+from mtdlab.store.claims import Claim, Result
+from mtdlab.store.store import Store
 from mtdlab.trial.worker import open_in_process
 from tests.conftest import Written
 

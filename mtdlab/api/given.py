@@ -13,8 +13,9 @@ from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import find_method, method_names
 
 if TYPE_CHECKING:
-    from mtdlab.config import StudySpec, TrainerSettings
+    from mtdlab.config.study import StudySpec
     from mtdlab.programs import Program
+    from mtdlab.settings import TrainerSettings
     from mtdlab.user_code import UserModule
 
 StudySource = str | Path | Mapping[str, Any]
@@ -70,7 +71,7 @@ class Given:
 
     def settings(self) -> "TrainerSettings":
         """The settings of the trainer section alone. Raises MtdlabError for a mistake in them."""
-        from mtdlab.config import read_settings
+        from mtdlab.config.reader import read_settings
 
         self.code()
         return read_settings(self._file(), self.set_ or (), self.profile)

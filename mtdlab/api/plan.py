@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mtdlab.analysis.inference.power import Precision, Target
     from mtdlab.analysis.inference.scatter import Scatter
     from mtdlab.analysis.measures import Floats
-    from mtdlab.config import StudySpec
+    from mtdlab.config.study import StudySpec
     from mtdlab.cost.estimate import CostEstimate
 
 EFFECT = 2.0
@@ -220,7 +220,7 @@ def suggest_baseline(spec: "StudySpec") -> str:
 
     Empty for another study, and for one that a program trains: its settings are its own.
     """
-    from mtdlab.config import MethodSpec
+    from mtdlab.config.method_study import MethodSpec
 
     if spec.baseline or not (isinstance(spec, MethodSpec) and spec.always_has_queue):
         return ""
@@ -379,7 +379,7 @@ def count_pairs(spec: "StudySpec") -> int:
 
     Those of other metrics are known once a trial has recorded them.
     """
-    from mtdlab.config import MethodSpec
+    from mtdlab.config.method_study import MethodSpec
     from mtdlab.evaluation.pairs import load_pairs
 
     splits: Mapping[str, Literal["dev", "test"]] = {"sts_dev": "dev", "sts_test": "test"}
@@ -397,7 +397,7 @@ def _estimate(
     spec: "StudySpec", jobs: int | None, jobs_per_gpu: int, done: Collection[tuple[str, int]]
 ) -> "CostEstimate":
     """The cost of the trials that are not done. Raises MtdlabError as `check_study` at once."""
-    from mtdlab.config import MethodSpec
+    from mtdlab.config.method_study import MethodSpec
     from mtdlab.training.present import check_study
 
     check_study(spec)

@@ -35,8 +35,8 @@ def claims(
         summarise_claims,
         tabulate_claims,
     )
-    from mtdlab.store import study_names
     from mtdlab.store.frames import load_frames
+    from mtdlab.store.recorded import study_names
 
     names = studies or study_names(storage)
     with refusing(PublishedFileError):

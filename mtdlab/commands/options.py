@@ -28,7 +28,7 @@ def complete_packaged(incomplete: str) -> list[str]:
 
 def complete_study(incomplete: str) -> list[str]:
     """The studies of the default database that begin so; none where it cannot be read."""
-    from mtdlab.store import study_names
+    from mtdlab.store.recorded import study_names
 
     with suppress(MtdlabError):
         return [name for name in study_names() if name.startswith(incomplete)]

@@ -33,7 +33,7 @@ from mtdlab.terminal import Phases, begin_phase, following_phases, print_text
 
 if TYPE_CHECKING:
     from mtdlab.analysis.inference.power import Needed, Target
-    from mtdlab.config import StudySpec
+    from mtdlab.config.study import StudySpec
     from mtdlab.cost.estimate import CostEstimate
 
 _WIDTH = 100
@@ -119,7 +119,7 @@ def _describe_study(
     spec: "StudySpec", configurations: int, ended: "Mapping[tuple[str, int], str]"
 ) -> Iterable[str]:
     """Lines on the number of trials and on what else a study runs."""
-    from mtdlab.config import MethodSpec
+    from mtdlab.config.method_study import MethodSpec
     from mtdlab.encoders.folders import POOLING_FILE
 
     lines = [describe_size(spec, configurations, ended), describe_baseline(spec)]

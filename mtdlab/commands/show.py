@@ -25,13 +25,13 @@ from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
     from mtdlab.analysis.notebook import Study
-    from mtdlab.store import StudyOverview
+    from mtdlab.store.progress import StudyOverview
     from mtdlab.store.recorded import RecordedTrial
 
 
 def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
     """List the studies of a database: state, trials, best score, date of the last trial."""
-    from mtdlab.store import list_studies
+    from mtdlab.store.progress import list_studies
     from mtdlab.store.recorded import planned_names
     from mtdlab.store.urls import storage_url
 
@@ -126,7 +126,7 @@ def show(
     A trial of it: mtdlab show mtd 16
     """
     from mtdlab.api.report import load_study
-    from mtdlab.store import list_studies
+    from mtdlab.store.progress import list_studies
     from mtdlab.store.recorded import read_recorded, read_trial
     from mtdlab.store.tables import living_state
     from mtdlab.store.urls import mask, storage_url

@@ -18,7 +18,7 @@ from mtdlab.methods.user_modules import present_evaluator
 from mtdlab.terminal import print_text, warn
 
 if TYPE_CHECKING:
-    from mtdlab.config import StudySpec
+    from mtdlab.config.study import StudySpec
     from mtdlab.slurm.array import Script
 
 
@@ -158,7 +158,7 @@ def _gpus(spec: "StudySpec") -> int:
     """The number of GPUs of a task: one where the study asks for one or would take one here."""
     import torch
 
-    from mtdlab.config import MethodSpec
+    from mtdlab.config.method_study import MethodSpec
 
     if not isinstance(spec, MethodSpec):
         return 0  # a program takes its own

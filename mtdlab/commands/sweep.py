@@ -148,8 +148,8 @@ def stop(study: opt.StudyName, storage: opt.Storage = None) -> None:
     Each stops within seconds, after the current step of its trials, which it saves. Its exit code
     is that of SIGTERM, 143.
     """
-    from mtdlab.store import Store
     from mtdlab.store.recorded import read_recorded
+    from mtdlab.store.store import Store
     from mtdlab.store.urls import storage_url
 
     url = storage_url(storage)

@@ -9,7 +9,7 @@ from mtdlab.analysis.data.metric import ScoreFormat, as_read
 from mtdlab.commands.printing import describe_failures, metric_fields, print_json, wrap_text
 from mtdlab.commands.report import baseline_fields
 from mtdlab.commands.show import best_fields, describe_best, find_model, list_next
-from mtdlab.config import StudySpec
+from mtdlab.config.study import StudySpec
 from mtdlab.store.records import as_record
 from mtdlab.store.urls import mask
 from mtdlab.sweep.progress import describe_look

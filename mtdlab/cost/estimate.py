@@ -19,12 +19,13 @@ from typing import Any
 import optuna
 
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.config import MethodSpec, TrainerSettings
+from mtdlab.config.method_study import MethodSpec
 from mtdlab.config.paths import resolve_paths
 from mtdlab.cost.measure import Measured, kind_of, measure
 from mtdlab.cost.sample import take_sample
 from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
+from mtdlab.settings import TrainerSettings
 from mtdlab.settings.roles import BASELINE
 from mtdlab.sweep.fork_server import ForkServer, call_in_forks
 from mtdlab.training.present import check_present

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mtdlab.analysis.data.tasks import LAST
-from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import token_folder, tokenise
 from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
+from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import OpenedInputs, StsAverage, open_inputs, view_corpus, views_of
 

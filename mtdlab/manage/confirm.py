@@ -13,9 +13,8 @@ from mtdlab.analysis.data.runs import completed_runs, format_mtd, free_settings,
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.questions.study import StudyQuestions
 from mtdlab.analysis.statistics.contrasts import Contrast, compare_trials
-from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
-from mtdlab.config.study import first_fresh_seed
+from mtdlab.config.study import StudySpec, first_fresh_seed
 from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
 from mtdlab.settings import RunSettings

@@ -8,13 +8,12 @@ from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.data_paths import exists
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, reason_of, refusing
 from mtdlab.settings.messages import is_study_name
-from mtdlab.store import Store, study_names
 from mtdlab.store.database import adding, check_file, reading, refuse_damaged, warn_of_network
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.facts import has_its_rows
-from mtdlab.store.recorded import conflict_in, names_in, planned_names
+from mtdlab.store.recorded import conflict_in, names_in, planned_names, study_names
 from mtdlab.store.records import Records, check_records, find_study
-from mtdlab.store.store import open_store
+from mtdlab.store.store import Store, open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import mask, sqlite_url, storage_url
 from mtdlab.terminal import warn

@@ -9,11 +9,10 @@ import torch
 from pydantic import ValidationError
 
 from mtdlab.analysis.data.environment import Environment
-from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.config.checks import with_evaluator
 from mtdlab.errors import MtdlabError
-from mtdlab.methods.registry import BUILTIN
-from mtdlab.settings import first_error
+from mtdlab.methods.registry import BUILTIN, make_settings
+from mtdlab.settings import TrainerSettings, first_error
 from mtdlab.settings.tasks import EVALUATOR, external_tasks, task_of
 from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial, settings_of
 from mtdlab.store.tables import FINISHED, living_state

@@ -33,7 +33,7 @@ from mtdlab.store.tables import (
 from mtdlab.store.urls import mask, without_password
 
 if TYPE_CHECKING:
-    from mtdlab.config import PlannedTrial
+    from mtdlab.config.study import PlannedTrial
 
 
 class Store(Claims):

@@ -7,10 +7,8 @@ from typing import Any
 from optuna.distributions import distribution_to_json
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.config import StudySpec
-from mtdlab.config.study import plan_of, sha256_of
+from mtdlab.config.study import StudySpec, plan_of, sha256_of
 from mtdlab.errors import MtdlabError, StorageError
-from mtdlab.store import Store
 from mtdlab.store.database import create_tables, refuse_damaged, warn_of_network
 from mtdlab.store.recorded import (
     find_twin,
@@ -20,7 +18,7 @@ from mtdlab.store.recorded import (
     refuse_foreign,
 )
 from mtdlab.store.rules import VERSIONS
-from mtdlab.store.store import create_store, open_store, record_plan
+from mtdlab.store.store import Store, create_store, open_store, record_plan
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import without_password
 from mtdlab.trial.environment import different_versions

@@ -21,8 +21,8 @@ from mtdlab.analysis.data.metric import as_read, write_score
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.settings import Setting
 from mtdlab.settings.roles import SEARCH, SEARCH_NUISANCE
-from mtdlab.store import FinishedTrial
 from mtdlab.store.progress import Progress as StudyProgress
+from mtdlab.store.ranking import FinishedTrial
 from mtdlab.store.tables import LookRow
 from mtdlab.terminal import printable
 

@@ -13,9 +13,10 @@ from typing import Any
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.config import StudySpec
+from mtdlab.config.study import StudySpec
 from mtdlab.errors import MtdlabError
-from mtdlab.store import FinishedTrial, StudyOverview
+from mtdlab.store.progress import StudyOverview
+from mtdlab.store.ranking import FinishedTrial
 from mtdlab.store.restarts import retry_lost
 from mtdlab.store.tables import LookRow
 from mtdlab.sweep.cluster import Cluster

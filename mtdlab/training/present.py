@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from mtdlab.config import MethodSpec, StudySpec
+from mtdlab.config.method_study import MethodSpec
 from mtdlab.config.paths import INPUTS, resolve_paths
+from mtdlab.config.study import StudySpec
 from mtdlab.corpus.corpus import check_corpus
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders.folders import encoder_path, find_file, why_missing

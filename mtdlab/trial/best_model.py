@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mtdlab.config import TrainerSettings
 from mtdlab.data_paths import RUN
 from mtdlab.errors import StorageError, describe
 from mtdlab.files import replace_folder, temporary_folders
+from mtdlab.settings import TrainerSettings
 from mtdlab.settings.roles import SEARCH
-from mtdlab.store import Claim, SavedModel, Store
-from mtdlab.store.claims import MOST_DEATHS
+from mtdlab.store.claims import MOST_DEATHS, Claim
+from mtdlab.store.ranking import SavedModel
+from mtdlab.store.store import Store
 from mtdlab.terminal import print_text, warn
 from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import RunInputs

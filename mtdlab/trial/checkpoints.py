@@ -18,10 +18,10 @@ from pathlib import Path
 
 import torch
 
-from mtdlab.config import TrainerSettings
 from mtdlab.data_paths import RUN
 from mtdlab.errors import describe
 from mtdlab.files import new_folder
+from mtdlab.settings import TrainerSettings
 from mtdlab.training.checkpoint import (
     FILES,
     KEPT,

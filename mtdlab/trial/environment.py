@@ -22,7 +22,7 @@ from mtdlab.settings.representation import describe
 
 if TYPE_CHECKING:
     # it imports torch, which a program of the user may do without
-    from mtdlab.config import TrainerSettings
+    from mtdlab.settings import TrainerSettings
     from mtdlab.training.inputs import RunInputs
 
 NO_CODE: Mapping[str, str] = MappingProxyType({})

@@ -11,9 +11,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
 from mtdlab.errors import StorageError
-from mtdlab.store import Claim, Store
+from mtdlab.store.claims import Claim
 from mtdlab.store.owner import HEARTBEAT_SECONDS, this_process
 from mtdlab.store.restarts import without_waiting
+from mtdlab.store.store import Store
 from mtdlab.trial.signals import StopRequest
 
 SWEEP_SECONDS = 10.0

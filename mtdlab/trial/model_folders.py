@@ -19,7 +19,7 @@ from mtdlab.data_paths import DATABASE, RUN
 from mtdlab.errors import MtdlabError, reason_of
 
 if TYPE_CHECKING:
-    from mtdlab.store import Store
+    from mtdlab.store.store import Store
 
 CHECKPOINTS = ".checkpoints"
 """Folder of the models' folder in which each database has one for its studies' checkpoints."""

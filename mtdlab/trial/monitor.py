@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import optuna
 
-from mtdlab.config import TrainerSettings
 from mtdlab.errors import TrialError
+from mtdlab.settings import TrainerSettings
 from mtdlab.settings.limits import too_far
 from mtdlab.settings.roles import SEARCH
 from mtdlab.trial.signals import Interrupted

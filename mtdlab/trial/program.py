@@ -19,7 +19,7 @@ from mtdlab.files import make_folder
 from mtdlab.programs import RETURNS, ProgramSettings
 from mtdlab.settings import RunSettings
 from mtdlab.settings.limits import STEPS, is_number, too_far
-from mtdlab.store import Result
+from mtdlab.store.claims import Result
 from mtdlab.trial.environment import machine
 from mtdlab.trial.model_folders import check_writable, remove_checkpoints_of
 from mtdlab.trial.monitor import Watch

@@ -11,10 +11,9 @@ import yaml
 
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.analysis.data.metric import as_read, direction_of, is_in_points, is_loss
-from mtdlab.config import StudySpec
 from mtdlab.config.reader import build_study
 from mtdlab.config.source import Source
-from mtdlab.config.study import SEARCHED
+from mtdlab.config.study import SEARCHED, StudySpec
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
 from mtdlab.settings.roles import BASELINE

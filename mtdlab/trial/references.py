@@ -20,9 +20,9 @@ from mtdlab.config.paths import Places, resolve_paths
 from mtdlab.errors import MtdlabError, naming_missing
 from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.tasks import BUILTIN, PAIR_SCORES, needed
-from mtdlab.store import Store
 from mtdlab.store.recorded import find_references, read_recorded, read_seconds
 from mtdlab.store.rules import REFERENCES
+from mtdlab.store.store import Store
 from mtdlab.terminal import warn
 
 if TYPE_CHECKING:

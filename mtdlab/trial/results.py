@@ -23,7 +23,7 @@ from mtdlab.errors import StorageError, TrialError, describe, message_of
 from mtdlab.evaluation.items import Items
 from mtdlab.files import new_folder
 from mtdlab.settings.tasks import needed
-from mtdlab.store import Result
+from mtdlab.store.claims import Result
 from mtdlab.store.optuna_copy import REPORTED_SCORE, REPORTED_STEP
 from mtdlab.trial.heartbeat import ClaimLost
 from mtdlab.trial.model_folders import RESULT

@@ -17,10 +17,11 @@ from optuna.distributions import (
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState, create_trial
 
-from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Dimension, grid_values, parameter_name
+from mtdlab.config.study import StudySpec
 from mtdlab.settings import Setting
-from mtdlab.store import Claim, Store
+from mtdlab.store.claims import Claim
+from mtdlab.store.store import Store
 from mtdlab.store.tables import FINISHED, TrialRow
 
 

@@ -8,11 +8,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtdlab.config import StudySpec
+from mtdlab.config.study import StudySpec
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import RunSettings
-from mtdlab.store import Claim, Owner, Result, Store
-from mtdlab.store.owner import this_process
+from mtdlab.store.claims import Claim, Result
+from mtdlab.store.owner import Owner, this_process
+from mtdlab.store.store import Store
 from mtdlab.store.tables import StudyRow
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
 from mtdlab.trial.model_folders import checkpoints_of

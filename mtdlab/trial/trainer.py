@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
-from mtdlab.config import MethodSpec, TrainerSettings
+from mtdlab.config.method_study import MethodSpec
 from mtdlab.config.paths import locate_augmentation, resolve_paths
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.survey import count_repeats
@@ -23,9 +23,9 @@ from mtdlab.encoders.embed import Distinct
 from mtdlab.errors import MtdlabError, describe
 from mtdlab.evaluation.pairs import describe_pairs, evaluation_folder
 from mtdlab.evaluation.suite import Suite
-from mtdlab.settings import RunSettings
+from mtdlab.settings import RunSettings, TrainerSettings
 from mtdlab.settings.tasks import published_tasks, score_of_selection
-from mtdlab.store import Result
+from mtdlab.store.claims import Result
 from mtdlab.store.rules import VERSIONS
 from mtdlab.terminal import warn
 from mtdlab.training.export import check_model_folder

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from mtdlab.errors import ConnectionLost, MtdlabError, StorageError, one_line
 from mtdlab.settings import RunSettings, first_error
-from mtdlab.store import Result
+from mtdlab.store.claims import Result
 from mtdlab.store.restarts import MOST_ATTEMPTS, expect_server, retry_lost
 from mtdlab.store.store import open_store, record_error
 from mtdlab.terminal import following_phases, lent_streams

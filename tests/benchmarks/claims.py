@@ -15,10 +15,10 @@ from statistics import median
 from scale import COUNTS, LEVELS, RESULT, fill, write_study
 from sqlalchemy import MetaData, create_engine
 
-from mtdlab.config import StudySpec
-from mtdlab.store import Claim, Store
+from mtdlab.config.study import StudySpec
+from mtdlab.store.claims import Claim
 from mtdlab.store.owner import this_process
-from mtdlab.store.store import open_store
+from mtdlab.store.store import Store, open_store
 from mtdlab.trial.worker import without_seed
 
 TRIALS = 40

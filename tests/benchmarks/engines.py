@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mtdlab.store import list_studies
+from mtdlab.store.progress import list_studies
 
 PROGRAM = "def train(settings, *, seed, checkpoints, report):\n    return {'accuracy': seed}\n"
 WORKERS = (1, 2, 4)

@@ -21,8 +21,9 @@ from sqlalchemy.orm import Session
 
 from mtdlab.analysis.data.environment import Environment
 from mtdlab.analysis.data.invocation import Invocation
-from mtdlab.config import StudySpec, read_study
-from mtdlab.store import Result
+from mtdlab.config.reader import read_study
+from mtdlab.config.study import StudySpec
+from mtdlab.store.claims import Result
 from mtdlab.store.database import adding
 from mtdlab.store.tables import ArrayRow, ScoreRow, StudyRow, TrialRow
 from mtdlab.sweep.open_study import open_study

@@ -17,9 +17,9 @@ from statistics import median
 
 from training_speed import MINILM, UNCOUNTED
 
-from mtdlab.config import make_settings
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.encoders.loading import load_encoder
+from mtdlab.methods.registry import make_settings
 from mtdlab.settings import TrainerSettings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start

@@ -16,10 +16,10 @@ import optuna
 from scale import RESULT, SPECTRUM
 from sqlalchemy import Connection, Engine, event
 
-from mtdlab.config import MethodSpec, StudySpec
+from mtdlab.config.method_study import MethodSpec
 from mtdlab.config.search import Choices, Dimension
-from mtdlab.config.study import Sampler
-from mtdlab.store import Result
+from mtdlab.config.study import Sampler, StudySpec
+from mtdlab.store.claims import Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial import trainer, worker

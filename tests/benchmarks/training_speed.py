@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel, BertTokenizer
 
-from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
@@ -22,7 +21,8 @@ from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import Encoder, load_tokenizer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.suite import Evaluation, StsTask, Suite
-from mtdlab.settings import Representation
+from mtdlab.methods.registry import make_settings
+from mtdlab.settings import Representation, TrainerSettings
 from mtdlab.training.inputs import OpenedInputs, RunInputs
 from mtdlab.training.loop import train
 

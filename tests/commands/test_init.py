@@ -14,7 +14,7 @@ import yaml
 
 from mtdlab.api.plan import NoEstimate, find_costs
 from mtdlab.commands.init import VALUES
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.data_paths import packaged_studies
 from tests.commands.conftest import Command
 

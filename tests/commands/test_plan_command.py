@@ -12,10 +12,11 @@ from mtdlab.commands.plan import (
     describe_baseline,
     describe_size,
 )
-from mtdlab.config import StudySpec, read_study
+from mtdlab.config.reader import read_study
+from mtdlab.config.study import StudySpec
 from mtdlab.cost.estimate import CostEstimate, trials_of, warn_of_evaluation
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.store import Result
+from mtdlab.store.claims import Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep.open_study import open_study
 

@@ -13,7 +13,7 @@ import yaml
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.runs import mtd_value
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
-from mtdlab.store import FinishedTrial, SavedModel
+from mtdlab.store.ranking import FinishedTrial, SavedModel
 from mtdlab.sweep.run import SweepResult
 from tests.commands.conftest import Command, Recorded
 

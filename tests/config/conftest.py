@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mtdlab.config import StudySpec, read_study
+from mtdlab.config.reader import read_study
+from mtdlab.config.study import StudySpec
 
 Read = Callable[..., StudySpec]
 AtMostCalls = Callable[[int], AbstractContextManager[None]]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.augmentation import (
     EMBEDDING_LEVEL,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.config import StudySpec
 from mtdlab.config.reader import read_study
 from mtdlab.config.source import SpecError
+from mtdlab.config.study import StudySpec
 from mtdlab.programs import find_program
 from mtdlab.settings.roles import BASELINE
 from tests.config.conftest import Read

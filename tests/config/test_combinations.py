@@ -2,8 +2,8 @@
 
 import pytest
 
-from mtdlab.config import StudySpec
 from mtdlab.config.source import SpecError
+from mtdlab.config.study import StudySpec
 from tests.config.conftest import Read
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mtdlab.analysis.measures.trace import d_trace
-from mtdlab.config import make_settings
 from mtdlab.config.source import SpecError
 from mtdlab.config.source import read as read_source
+from mtdlab.methods.registry import make_settings
 from mtdlab.settings import limits
 from tests.config.conftest import AtMostCalls, Read
 from tests.docs.reference import LIMITS, limits_markdown

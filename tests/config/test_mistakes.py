@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.config import read_settings
+from mtdlab.config.reader import read_settings
 from mtdlab.config.source import SpecError
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.settings.messages import PATTERNS

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.config.search import _DIMENSION_KEYS
 from mtdlab.config.source import SpecError, parse
 from mtdlab.config.study_file import StudyFile

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mtdlab.config import StudySpec
 from mtdlab.config.source import SpecError
+from mtdlab.config.study import StudySpec
 from tests.config.conftest import Read
 
 STUDY = """\

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from mtdlab.analysis.data.published import __file__ as published
-from mtdlab.config import StudySpec, read_study
+from mtdlab.config.reader import read_study
+from mtdlab.config.study import StudySpec
 from tests.config.conftest import settings_of
 
 PAPER = Path(__file__).parents[2] / "studies" / "paper"

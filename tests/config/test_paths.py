@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.config import read_settings, read_study
 from mtdlab.config.paths import Places, locate_augmentation, resolve_paths
-from mtdlab.config.reader import parse_study
+from mtdlab.config.reader import parse_study, read_settings, read_study
 from mtdlab.corpus.corpus import open_corpus
 
 STUDY = """\

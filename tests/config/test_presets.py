@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mtdlab.config import make_settings, read_settings
+from mtdlab.config.reader import read_settings
 from mtdlab.config.source import SpecError
 from mtdlab.methods.presets import PRESETS
-from mtdlab.methods.registry import BUILTIN, settings_class
+from mtdlab.methods.registry import BUILTIN, make_settings, settings_class
 from tests.config.conftest import Read, settings_of
 from tests.docs.reference import SAID, changed_settings, preset_markdown, presets_markdown
 

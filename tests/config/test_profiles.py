@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.config import read_settings
+from mtdlab.config.reader import read_settings
 from mtdlab.config.search import Choices
 from mtdlab.config.source import SpecError
 from tests.config.conftest import Read

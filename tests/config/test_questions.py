@@ -2,10 +2,9 @@
 
 import pytest
 
-from mtdlab.config import StudySpec
 from mtdlab.config.schema import study_schema
 from mtdlab.config.source import SpecError
-from mtdlab.config.study import plan_of
+from mtdlab.config.study import StudySpec, plan_of
 from tests.config.conftest import Read
 
 STUDY = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mtdlab.config import read_settings, read_study
+from mtdlab.config.reader import read_settings, read_study
 from mtdlab.config.search import Choices
 from mtdlab.config.source import SpecError
 from mtdlab.errors import MtdlabError

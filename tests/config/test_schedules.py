@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.methods.mocose_settings import MoCoSESettings
+from mtdlab.methods.registry import make_settings
+from mtdlab.settings import TrainerSettings
 from mtdlab.training.optimizer import learning_rate_at
 
 SETTINGS = make_settings(ema_decay=0.75, ema_decay_end=0.95, learning_rate=4e-5, steps=100)

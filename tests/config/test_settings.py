@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mtdlab.config import make_settings
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.mocose import MoCoSESettings
 from mtdlab.methods.mocose_settings import parse_slices
+from mtdlab.methods.registry import make_settings
 
 EMPTY = {"queue_size": 0, "initial_queue_size": 0}
 TRANSFORMERS = {"adam_formula": "transformers"}

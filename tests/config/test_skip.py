@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from mtdlab.api.plan import list_configurations
-from mtdlab.config import StudySpec
 from mtdlab.config.source import SpecError
+from mtdlab.config.study import StudySpec
 from tests.config.conftest import Read
 
 GRID = """\

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from mtdlab.analysis.data.beyond_run import find_beyond
-from mtdlab.config import StudySpec, read_study
-from mtdlab.config.reader import profile_names
+from mtdlab.config.reader import profile_names, read_study
 from mtdlab.config.source import read as read_source
+from mtdlab.config.study import StudySpec
 from mtdlab.methods.registry import BUILTIN
 from tests.config.conftest import settings_of
 

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.inference.best import best_scores
-from mtdlab.config import StudySpec
 from mtdlab.config.source import SpecError
-from mtdlab.config.study import default_looks, plan_of, sha256_of
+from mtdlab.config.study import StudySpec, default_looks, plan_of, sha256_of
 from tests.config.conftest import Read
 
 STUDY = """\

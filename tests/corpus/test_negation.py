@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from mtdlab.config import make_settings
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.negation import negate
 from mtdlab.device import Device
+from mtdlab.methods.registry import make_settings
 from mtdlab.settings.augmentation import parse_augmentation
 from tests.corpus.conftest import Write
 

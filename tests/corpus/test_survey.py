@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from mtdlab.config import MethodSpec, read_study
+from mtdlab.config.method_study import MethodSpec
+from mtdlab.config.reader import read_study
 from mtdlab.corpus import corpus
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import normalise

@@ -17,13 +17,13 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 
-from mtdlab.config import make_settings
 from mtdlab.corpus import corpus as corpora
 from mtdlab.corpus import tokens as module
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.tokens import TokenStore, hold, tokenise
 from mtdlab.device import choose_device
 from mtdlab.errors import MtdlabError
+from mtdlab.methods.registry import make_settings
 from mtdlab.training.batches import BatchOrder
 from tests.corpus.conftest import Write
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
+from mtdlab.config.reader import read_study
+from mtdlab.config.study import StudySpec
 from mtdlab.corpus import tokens
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.lines import Tally
@@ -24,6 +25,8 @@ from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
+from mtdlab.methods.registry import make_settings
+from mtdlab.settings import TrainerSettings
 from mtdlab.sweep.run import Execution, sweep
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.trial.signals import StopRequest

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from mtdlab.config import TrainerSettings
 from mtdlab.methods.mocose import MoCoSE
 from mtdlab.methods.queue import KeyQueue
+from mtdlab.settings import TrainerSettings
 from mtdlab.training.state import RunState
 from tests.training.test_resume import QUEUES, SCHEDULE, assert_resumes
 

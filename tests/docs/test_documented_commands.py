@@ -20,7 +20,7 @@ import typer
 from markdown_blocks import DOCUMENTS, ROOT, Block, blocks_of
 
 from mtdlab.cli import app, main
-from mtdlab.config import read_settings, read_study
+from mtdlab.config.reader import read_settings, read_study
 from mtdlab.store.frames import load_frames
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"

@@ -18,7 +18,8 @@ from transformers import (
     RobertaConfig,
 )
 
-from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
+from mtdlab.config.reader import read_study
+from mtdlab.config.study import StudySpec
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.encoders.traits import (
     FAMILIES,
@@ -28,7 +29,8 @@ from mtdlab.encoders.traits import (
     read_causality,
 )
 from mtdlab.errors import MtdlabError
-from mtdlab.settings import Pooling, Representation
+from mtdlab.methods.registry import make_settings
+from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.sweep import run as runs
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train

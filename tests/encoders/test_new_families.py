@@ -13,13 +13,12 @@ from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
 import mtdlab
-from mtdlab.config import TrainerSettings
 from mtdlab.encoders.fast import is_fast
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import encode
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
-from mtdlab.settings import Pooling, Representation
+from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.testing import check_resume, check_state_round_trip
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs

@@ -19,7 +19,7 @@ from mtdlab.analysis.data.cells import TableError
 from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.stored_frames import StoredFramesError, from_parquet
 from mtdlab.analysis.notebook import open_table
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.config.source import SpecError
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.language import Synonyms
@@ -28,7 +28,7 @@ from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder, load_tokenizer
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.evaluation.pairs import read_lines
-from mtdlab.store import list_studies
+from mtdlab.store.progress import list_studies
 from mtdlab.training.checkpoint import (
     MANIFEST,
     TENSORS,

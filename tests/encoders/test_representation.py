@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from torch import Tensor
 
 import mtdlab
-from mtdlab.config import make_settings
 from mtdlab.config.reader import parse_study, read_settings
 from mtdlab.encoders.folders import declared_pooling
 from mtdlab.encoders.loading import Encoder, load_encoder
@@ -20,6 +19,7 @@ from mtdlab.encoders.pooling import cut, encode
 from mtdlab.encoders.saved import saved_run
 from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
+from mtdlab.methods.registry import make_settings
 from mtdlab.settings import Representation
 from mtdlab.settings.representation import describe
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.config.source import SpecError
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.external import score_external

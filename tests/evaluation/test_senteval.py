@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mtdlab.analysis.data.tasks import STS, TRANSFER
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.evaluate import ScoreReport, as_fields, as_text

@@ -10,7 +10,7 @@ import pytest
 from test_senteval import lay_out
 
 from mtdlab.analysis.data.tasks import STS
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.evaluation.suite import Evaluation
 from mtdlab.training.inputs import StsAverage, averaged_sets, load_inputs, warn_of_missing_sets
 from mtdlab.training.loop import train

@@ -18,7 +18,7 @@ from sequential import Plan, run_until
 
 from mtdlab.analysis.inference.shapes import Shape
 from mtdlab.analysis.measures import Floats
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "docs" / "explanation" / "evidence"

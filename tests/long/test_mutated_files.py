@@ -11,7 +11,7 @@ from random import Random, SystemRandom
 
 import pytest
 
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.config.source import SpecError
 from tests.config.test_mutations import LIBRARY_WORDS, mutated
 

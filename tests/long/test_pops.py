@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from stub_store import new_store
 
-from mtdlab.config import PlannedTrial
+from mtdlab.config.study import PlannedTrial
 
 ROUNDS = int(os.environ.get("MTDLAB_POP_ROUNDS", "5"))
 TRIALS, PROCESSES = 200, 4

@@ -17,10 +17,10 @@ from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.statistics.contrasts import Contrast
 from mtdlab.cli import app
 from mtdlab.commands.confirm import _sentence
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.errors import NothingToReport
 from mtdlab.manage.confirm import plan_confirmation
-from mtdlab.store import Result
+from mtdlab.store.claims import Result
 from mtdlab.sweep import run
 from mtdlab.trial import trainer, worker
 from tests.conftest import Written

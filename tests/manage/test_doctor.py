@@ -15,10 +15,10 @@ import pytest
 from stub_store import end_trial
 
 from mtdlab.cli import main
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.manage.doctor import Examination, examine
-from mtdlab.store import Result
+from mtdlab.store.claims import Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.run import Execution, sweep

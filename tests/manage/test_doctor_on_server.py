@@ -11,7 +11,8 @@ from sqlalchemy import create_engine, text
 
 from mtdlab.errors import NothingToReport
 from mtdlab.manage.doctor import Examination, examine
-from mtdlab.store import Result, Store
+from mtdlab.store.claims import Result
+from mtdlab.store.store import Store
 from mtdlab.trial.results import save_result
 from tests.manage.test_doctor import BROKEN, make_study, matches, save_model
 from tests.postgresql import janitor, url_of

@@ -23,10 +23,11 @@ from mtdlab.analysis.data.environment import (
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.cli import main
 from mtdlab.commands.study_exchange import export_study
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.evaluation.items import similarities
-from mtdlab.store import Result, Store
+from mtdlab.store.claims import Result
 from mtdlab.store.records import RULES
+from mtdlab.store.store import Store
 from mtdlab.store.tables import Base, Schema, SweepRow
 from mtdlab.sweep.run import Execution, sweep
 from mtdlab.trial import trainer

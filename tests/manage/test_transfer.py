@@ -33,11 +33,12 @@ from mtdlab.manage.exchange import (
     import_study,
     rename_study,
 )
-from mtdlab.store import Result, Store, records, study_names
+from mtdlab.store import records
+from mtdlab.store.claims import Result
 from mtdlab.store.exchange import read_records
 from mtdlab.store.owner import this_process
-from mtdlab.store.recorded import names_in, planned_names
-from mtdlab.store.store import open_store, record_plan
+from mtdlab.store.recorded import names_in, planned_names, study_names
+from mtdlab.store.store import Store, open_store, record_plan
 from mtdlab.store.tables import ScoreRow, TrialRow
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial.heartbeat import recorded_sweep

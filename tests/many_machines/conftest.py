@@ -15,8 +15,8 @@ import optuna
 import pytest
 from forked_commands import ForkedCommand
 
-from mtdlab.store import Store
 from mtdlab.store.recorded import read_recorded
+from mtdlab.store.store import Store
 from tests.postgresql import optuna_storage
 
 Started = ForkedCommand | subprocess.Popen[str]

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import pytest
 from forked_commands import ForkedCommand
 
-from mtdlab.store import Store
 from mtdlab.store.recorded import read_recorded
+from mtdlab.store.store import Store
 from tests.many_machines.conftest import INTERVALS, TRIALS, Runs, Started, ended
 
 pytestmark = pytest.mark.skipif(

@@ -13,9 +13,10 @@ import pytest
 from slurm_cluster import missing_programs, running_cluster
 
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Store, list_studies
 from mtdlab.store.frames import load_frames
+from mtdlab.store.progress import list_studies
 from mtdlab.store.recorded import read_recorded
+from mtdlab.store.store import Store
 from tests.many_machines.conftest import Runs, ended
 from tests.many_machines.test_dask_cluster import DaskCluster
 from tests.postgresql import optuna_storage

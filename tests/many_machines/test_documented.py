@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.store import list_studies
+from mtdlab.store.progress import list_studies
 from tests.many_machines.conftest import Runs, ended
 from tests.many_machines.test_dask_cluster import DaskCluster
 

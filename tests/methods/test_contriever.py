@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from mtdlab.config import make_settings
 from mtdlab.device import choose_device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.methods.contriever import Contriever, ContrieverSettings, Crops, queue_loss
+from mtdlab.methods.registry import make_settings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start
 from tests.conftest import Settings

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.methods.heads import embedding_block, predictor, projection
+from mtdlab.methods.registry import make_settings
 from mtdlab.settings import Pooling
 from tests.branches import branch_of
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from mtdlab.config import make_settings
 from mtdlab.methods.hicl import HiCL, Pass, entailment_loss, local_loss, record_passes
+from mtdlab.methods.registry import make_settings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
 from tests.conftest import SHORT_PROMPTS, Settings

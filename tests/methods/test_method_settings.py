@@ -6,9 +6,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from mtdlab.config import make_settings
 from mtdlab.methods.base import View
-from mtdlab.methods.registry import find_method
+from mtdlab.methods.registry import find_method, make_settings
 
 DEFAULTS: dict[str, dict[str, Any]] = yaml.safe_load("""
 consert:

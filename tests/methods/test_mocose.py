@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mtdlab.config import TrainerSettings
 from mtdlab.encoders.embed import Embedder
 from mtdlab.methods.base import View
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import MoCoSE
 from mtdlab.methods.queue import centroids
+from mtdlab.settings import TrainerSettings
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from transformers import BertConfig, BertModel
 
-from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.methods.heads import Branch, embedding_block
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.methods.registry import make_settings
 from tests.branches import branch_of
 
 

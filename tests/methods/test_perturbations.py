@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from transformers import BertConfig, BertModel
 
-from mtdlab.config import make_settings
 from mtdlab.methods.perturbations import (
     OFFSET,
     EmbeddingNoise,
@@ -16,6 +15,7 @@ from mtdlab.methods.perturbations import (
     cut_tokens,
     shuffle_positions,
 )
+from mtdlab.methods.registry import make_settings
 
 
 def moved_by(words: Tensor, gradient: Tensor | None, epsilon: float) -> Tensor:

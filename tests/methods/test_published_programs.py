@@ -22,9 +22,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, cross_entropy, normalize, pad
 from transformers import BertModel
 
-from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.methods.esimcse import Repetition
 from mtdlab.methods.presets import PRESETS
+from mtdlab.methods.registry import make_settings
+from mtdlab.settings import TrainerSettings
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, train
 from tests.conftest import SHORT_PROMPTS, Settings

@@ -8,9 +8,9 @@ import torch
 from scipy.stats import chisquare
 from torch import Tensor
 
-from mtdlab.config import make_settings
 from mtdlab.methods.esimcse import Draw, Repetition
 from mtdlab.methods.perturbations import repeat_tokens
+from mtdlab.methods.registry import make_settings
 
 CLS, SEP = 2, 3
 

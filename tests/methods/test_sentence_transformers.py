@@ -11,11 +11,12 @@ from pydantic import ValidationError
 from torch import nn
 
 from mtdlab.api.given import Given
-from mtdlab.config import MethodSpec, TrainerSettings
+from mtdlab.config.method_study import MethodSpec
 from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.simcse import SimCSE
+from mtdlab.settings import TrainerSettings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import Outcome, start, train
 from mtdlab.trial.environment import environment_of

@@ -19,8 +19,8 @@ from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry, user_modules
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
 from mtdlab.methods.user_modules import ensure_imported, import_modules, list_modules
-from mtdlab.store import Store
 from mtdlab.store.owner import this_process
+from mtdlab.store.store import Store
 from mtdlab.store.urls import storage_url
 from mtdlab.testing import check_method
 from mtdlab.training import inputs

@@ -1,6 +1,6 @@
 """Claims trials in a process of its own, which imports no more than the store needs."""
 
-from mtdlab.store import Store
+from mtdlab.store.store import Store
 
 
 def claim_all(url: str, process: int) -> list[str]:

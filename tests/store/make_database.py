@@ -17,9 +17,10 @@ import numpy as np
 
 from mtdlab.analysis.data.environment import Environment, RecordedCorpus, RecordedEncoder
 from mtdlab.analysis.data.invocation import Invocation
-from mtdlab.config import TrainerSettings, read_study
+from mtdlab.config.reader import read_study
 from mtdlab.evaluation.items import similarities
-from mtdlab.store import Result
+from mtdlab.settings import TrainerSettings
+from mtdlab.store.claims import Result
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.sweep import run
 from mtdlab.trial import trainer, worker

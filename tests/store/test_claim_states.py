@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from sqlalchemy import delete
 from stub_store import study_row
 
-from mtdlab.config import PlannedTrial
-from mtdlab.store import Claim, Result, Store
-from mtdlab.store.claims import MOST_DEATHS
+from mtdlab.config.study import PlannedTrial
+from mtdlab.store.claims import MOST_DEATHS, Claim, Result
+from mtdlab.store.store import Store
 from mtdlab.store.tables import StudyRow
 
 PLANNED = [PlannedTrial(f"c{index}", seed, {"x": index}) for index in range(2) for seed in range(2)]

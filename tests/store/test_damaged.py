@@ -15,8 +15,9 @@ import pytest
 
 from mtdlab.cli import main
 from mtdlab.errors import StorageError
-from mtdlab.store import Store, list_studies
 from mtdlab.store.database import refuse_damaged
+from mtdlab.store.progress import list_studies
+from mtdlab.store.store import Store
 from mtdlab.trial import trainer
 from mtdlab.trial import worker as workers
 from tests.store import damaging

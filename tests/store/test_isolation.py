@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from stub_store import begin_trial, claim_trial, end_trial, new_store
 
-from mtdlab.config import PlannedTrial
-from mtdlab.store import Result, Store
+from mtdlab.config.study import PlannedTrial
+from mtdlab.store.claims import Result
 from mtdlab.store.frames import load_frames
+from mtdlab.store.store import Store
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
 SETTINGS = {

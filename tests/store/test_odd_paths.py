@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from stub_store import end_trial, new_store
 
-from mtdlab.config import PlannedTrial
+from mtdlab.config.study import PlannedTrial
 from mtdlab.errors import StorageError
 from mtdlab.manage.exchange import export_study
-from mtdlab.store import Result, list_studies
+from mtdlab.store.claims import Result
 from mtdlab.store.database import create_tables
+from mtdlab.store.progress import list_studies
 from mtdlab.store.urls import absolute, mask, sqlite_file, sqlite_url, storage_url
 from tests.commands.conftest import Command
 from tests.programs.conftest import command, folder, run, working_folder

@@ -10,8 +10,8 @@ from mtdlab import load_study
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.cli import main
 from mtdlab.errors import MtdlabError, StorageError
-from mtdlab.store import list_studies
 from mtdlab.store.database import open_to_write
+from mtdlab.store.progress import list_studies
 from mtdlab.store.urls import mask, sqlite_file, without_password
 from mtdlab.sweep.open_study import open_study
 from tests.conftest import Written

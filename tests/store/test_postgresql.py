@@ -16,11 +16,12 @@ from sqlalchemy import Engine, event, text
 from stub_store import new_store
 
 from mtdlab import load_study
-from mtdlab.config import PlannedTrial
+from mtdlab.config.study import PlannedTrial
 from mtdlab.errors import ConnectionLost, StorageError
-from mtdlab.store import Store, list_studies, restarts
+from mtdlab.store import restarts
 from mtdlab.store.database import adding, open_to_read, open_to_write
-from mtdlab.store.progress import Progress, ProgressReader
+from mtdlab.store.progress import Progress, ProgressReader, list_studies
+from mtdlab.store.store import Store
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial import trainer

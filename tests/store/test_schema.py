@@ -10,8 +10,8 @@ from stub_store import new_store, study_row
 
 from mtdlab import load_study
 from mtdlab.errors import StorageError
-from mtdlab.store import list_studies
 from mtdlab.store.database import open_to_read, open_to_write
+from mtdlab.store.progress import list_studies
 from mtdlab.sweep import run as runs
 from tests.conftest import Written
 from tests.store.make_database import DRAWN, GRID, make, restore

@@ -24,15 +24,16 @@ from mtdlab.analysis.data.frames import (
     Settings,
 )
 from mtdlab.analysis.report import write_report
-from mtdlab.config import PlannedTrial
+from mtdlab.config.study import PlannedTrial
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
-from mtdlab.store import Result, SavedModel, Store, list_studies
+from mtdlab.store.claims import Result
 from mtdlab.store.database import create_tables
 from mtdlab.store.owner import this_process
-from mtdlab.store.progress import ProgressReader
+from mtdlab.store.progress import ProgressReader, list_studies
+from mtdlab.store.ranking import SavedModel
 from mtdlab.store.records import as_record
-from mtdlab.store.store import record_plan
+from mtdlab.store.store import Store, record_plan
 from mtdlab.store.tables import LookRow, TrialRow
 from mtdlab.store.urls import storage_url
 

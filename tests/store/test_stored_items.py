@@ -7,12 +7,13 @@ from stub_store import end_trial, new_store
 
 from mtdlab import load_study
 from mtdlab.analysis.data.items import ItemScores
-from mtdlab.config import PlannedTrial
+from mtdlab.config.study import PlannedTrial
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import Items, similarities, values_in_points
-from mtdlab.store import Result, Store
+from mtdlab.store.claims import Result
 from mtdlab.store.database import adding, reading
 from mtdlab.store.exchange import delete_records
+from mtdlab.store.store import Store
 from mtdlab.store.tables import ArrayRow, ItemsRow
 from tests.analysis.conftest import scores_of
 

@@ -2,8 +2,8 @@
 
 from stub_store import end_trial, new_store
 
-from mtdlab.config import PlannedTrial
-from mtdlab.store import Result
+from mtdlab.config.study import PlannedTrial
+from mtdlab.store.claims import Result
 from mtdlab.store.recorded import read_trial
 
 

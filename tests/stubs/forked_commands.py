@@ -170,10 +170,11 @@ def _record_a_trial(url: str) -> None:
     """In the server: compile the statements that the commands share."""
     from stub_store import end_trial, new_store
 
-    from mtdlab.config import PlannedTrial
-    from mtdlab.store import Result, list_studies
+    from mtdlab.config.study import PlannedTrial
+    from mtdlab.store.claims import Result
     from mtdlab.store.database import create_tables
     from mtdlab.store.frames import load_frames
+    from mtdlab.store.progress import list_studies
 
     store = new_store(url, PlannedTrial("x", 0, {"rate": 1.0}))
     create_tables(url)

@@ -32,8 +32,9 @@ import torch
 from mtdlab.errors import TrialError
 from mtdlab.files import new_folder
 from mtdlab.methods.simcse import SimCSE
-from mtdlab.store import Result, Store, owner
-from mtdlab.store.claims import Claims
+from mtdlab.store import owner
+from mtdlab.store.claims import Claims, Result
+from mtdlab.store.store import Store
 from mtdlab.training import checkpoint, inputs
 from mtdlab.trial import best_model, checkpoints, trainer
 from mtdlab.trial.best_model import Trained

@@ -3,9 +3,10 @@
 from typing import Any
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION
-from mtdlab.config import PlannedTrial
-from mtdlab.store import Claim, Owner, Result, Store
-from mtdlab.store.owner import this_process
+from mtdlab.config.study import PlannedTrial
+from mtdlab.store.claims import Claim, Result
+from mtdlab.store.owner import Owner, this_process
+from mtdlab.store.store import Store
 from mtdlab.store.tables import StudyRow
 
 

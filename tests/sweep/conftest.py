@@ -8,9 +8,9 @@ import numpy as np
 import optuna
 import pytest
 
-from mtdlab.config import TrainerSettings
 from mtdlab.errors import TrialError
-from mtdlab.store import Result
+from mtdlab.settings import TrainerSettings
+from mtdlab.store.claims import Result
 from mtdlab.trial import trainer
 from mtdlab.trial.results import ended_early
 from tests.tiny_studies import closed_studies, store, tiny_study, url

@@ -14,10 +14,12 @@ from stub_store import claim_trial, end_trial
 from mtdlab import load_study
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.inference.looks import boundaries_at
-from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Result, Store, owner
+from mtdlab.settings import TrainerSettings
+from mtdlab.store import owner
+from mtdlab.store.claims import Result
 from mtdlab.store.records import as_record
+from mtdlab.store.store import Store
 from mtdlab.store.tables import LookRow
 from mtdlab.sweep import run
 from mtdlab.sweep.engine import ThisProcess

@@ -8,13 +8,13 @@ import pytest
 
 from mtdlab import load_study
 from mtdlab.analysis.data.invocation import Invocation
-from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.manage.doctor import examine
 from mtdlab.manage.exchange import export_study, import_study
 from mtdlab.manage.reproduce import find_repeatable, run_again
-from mtdlab.store import list_studies
+from mtdlab.settings import TrainerSettings
 from mtdlab.store.exchange import read_records
+from mtdlab.store.progress import list_studies
 from mtdlab.store.store import open_store
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep import run

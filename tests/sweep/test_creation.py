@@ -11,8 +11,8 @@ from optuna.storages._rdb.models import BaseModel
 from sqlalchemy import create_engine
 from stub_sweep import StubSweep
 
-from mtdlab.store import list_studies
 from mtdlab.store.database import open_to_write
+from mtdlab.store.progress import list_studies
 from mtdlab.store.recorded import refuse_foreign
 from mtdlab.sweep.open_study import open_study
 from tests.conftest import Written

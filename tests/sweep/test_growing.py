@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION
-from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
+from mtdlab.settings import TrainerSettings
 from mtdlab.store.database import adding
 from mtdlab.store.exchange import read_records
 from mtdlab.store.owner import this_process

@@ -9,12 +9,12 @@ import pytest
 from mtdlab import load_study
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.warnings import list_warnings
-from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.manage.doctor import examine
 from mtdlab.manage.exchange import export_study, import_study
-from mtdlab.store import Store
+from mtdlab.settings import TrainerSettings
 from mtdlab.store.exchange import read_records
+from mtdlab.store.store import Store
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep import run
 from mtdlab.trial import worker

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from stub_store import end_trial
 
-from mtdlab.config import StudySpec
+from mtdlab.config.study import StudySpec
 from mtdlab.cost.estimate import estimate
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Result, list_studies
+from mtdlab.store.claims import Result
+from mtdlab.store.progress import list_studies
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import has_trials_left, open_study
 from mtdlab.trial.model_folders import check_writable

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from mtdlab.config.method_study import known_settings
-from mtdlab.store import FinishedTrial
 from mtdlab.store.progress import Progress
+from mtdlab.store.ranking import FinishedTrial
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep import progress
 from mtdlab.sweep.progress import WIDTH, Display, SweepTally, describe, line

@@ -11,10 +11,11 @@ from stub_sweep import StubSweep
 
 from mtdlab import load_study
 from mtdlab.analysis.report.study_facts import describe_status
-from mtdlab.config import PlannedTrial
-from mtdlab.store import Store, list_studies
+from mtdlab.config.study import PlannedTrial
 from mtdlab.store.owner import this_process
+from mtdlab.store.progress import list_studies
 from mtdlab.store.recorded import read_trial
+from mtdlab.store.store import Store
 from mtdlab.store.tables import living_state
 from tests.postgresql import url
 

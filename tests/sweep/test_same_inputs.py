@@ -6,7 +6,7 @@ import pytest
 
 from mtdlab.analysis.data.environment import Environment
 from mtdlab.cli import main
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.run import Execution, sweep
 from mtdlab.trial import trainer

@@ -11,9 +11,10 @@ import pytest
 from stub_store import claim_trial, end_trial, new_store
 
 from mtdlab import load_study
-from mtdlab.config import PlannedTrial, StudySpec
+from mtdlab.config.study import PlannedTrial, StudySpec
 from mtdlab.errors import MtdlabError
-from mtdlab.store import FinishedTrial, Result
+from mtdlab.store.claims import Result
+from mtdlab.store.ranking import FinishedTrial
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.progress import SweepTally

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from stub_store import begin_trial, claim_trial, end_trial
 
-from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
+from mtdlab.config.study import StudySpec
 from mtdlab.errors import MtdlabError, StorageError, TrialError
-from mtdlab.store import Result, Store
+from mtdlab.store.claims import Result
 from mtdlab.store.owner import this_process
 from mtdlab.store.progress import ProgressReader
-from mtdlab.store.store import record_error
+from mtdlab.store.store import Store, record_error
 from mtdlab.sweep import fork_server
 from mtdlab.sweep.engine import Death, Engine, Work
 from mtdlab.sweep.open_study import open_study

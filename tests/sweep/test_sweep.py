@@ -13,11 +13,12 @@ from stub_store import begin_trial, study_row
 
 from mtdlab import load_study
 from mtdlab.analysis.data.tasks import STS
-from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, StorageError, TrialError
 from mtdlab.evaluation.suite import Evaluation, TaskScore
-from mtdlab.store import Result, database
+from mtdlab.settings import TrainerSettings
+from mtdlab.store import database
 from mtdlab.store import owner as owners
+from mtdlab.store.claims import Result
 from mtdlab.store.store import open_store
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study

@@ -1,6 +1,6 @@
 """Runs of a tiny encoder."""
 
-from mtdlab.config import TrainerSettings
+from mtdlab.settings import TrainerSettings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import Outcome, train
 

@@ -15,14 +15,14 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
-from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.methods.heads import predictor
 from mtdlab.methods.queue import KeyQueue, PublishedQueue
-from mtdlab.settings import Representation
+from mtdlab.methods.registry import make_settings
+from mtdlab.settings import Representation, TrainerSettings
 from mtdlab.training import export
 from mtdlab.training.export import locked, model_card, save_model
 from mtdlab.training.inputs import RunInputs, load_inputs

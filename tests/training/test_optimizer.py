@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from mtdlab.config import TrainerSettings
 from mtdlab.methods.base import Method
+from mtdlab.settings import TrainerSettings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start
 from mtdlab.training.optimizer import clip_gradients

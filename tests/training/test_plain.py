@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mtdlab.config import make_settings
 from mtdlab.encoders import fast, pooling
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.encoders.fast import Packing
+from mtdlab.methods.registry import make_settings
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, train
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from mtdlab.config import TrainerSettings
+from mtdlab.settings import TrainerSettings
 from mtdlab.testing import _assert_equal, _assert_same_run, _stop_at
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.inputs import RunInputs, load_inputs

@@ -16,10 +16,14 @@ from mtdlab.analysis.report.study_facts import place_of_model
 from mtdlab.api.run import run_once
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_lines
-from mtdlab.config import StudySpec, make_settings
+from mtdlab.config.study import StudySpec
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.store import Claim, FinishedTrial, SavedModel, Store, list_studies
+from mtdlab.methods.registry import make_settings
+from mtdlab.store.claims import Claim
+from mtdlab.store.progress import list_studies
+from mtdlab.store.ranking import FinishedTrial, SavedModel
+from mtdlab.store.store import Store
 from mtdlab.sweep import run as runs
 from mtdlab.trial import best_model, trainer
 from mtdlab.trial import worker as workers

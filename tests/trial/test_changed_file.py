@@ -9,9 +9,10 @@ from stub_store import begin_trial, study_row
 
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Store, list_studies
 from mtdlab.store.owner import this_process
+from mtdlab.store.progress import list_studies
 from mtdlab.store.recorded import read_planned, read_recorded
+from mtdlab.store.store import Store
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial import worker
 from mtdlab.trial.recorded_study import check_unchanged, read_defined, with_recorded_values

@@ -12,9 +12,9 @@ import pytest
 import torch
 from disk_recorder import KILLED, LOSSES, Moment, Recorder
 
-from mtdlab.config import TrainerSettings
 from mtdlab.files import remove_leftovers
-from mtdlab.store import Result
+from mtdlab.settings import TrainerSettings
+from mtdlab.store.claims import Result
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import load_inputs

@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from mtdlab.config import make_settings
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.suite import Evaluation
+from mtdlab.methods.registry import make_settings
 from mtdlab.trial import heartbeat as heartbeats
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
 from mtdlab.trial.monitor import TrialMonitor

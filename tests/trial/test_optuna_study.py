@@ -15,11 +15,12 @@ from optuna.distributions import (
 from sqlalchemy import Connection, Engine, event, select
 from stub_store import begin_trial, claim_trial
 
-from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
+from mtdlab.config.study import StudySpec
 from mtdlab.settings import TrainerSettings
-from mtdlab.store import Claim, Result, Store
+from mtdlab.store.claims import Claim, Result
 from mtdlab.store.owner import this_process
+from mtdlab.store.store import Store
 from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial.samplers import PRUNERS, OptunaStudy, distributions, sobol_point

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from mtdlab import load_study
-from mtdlab.config import TrainerSettings
 from mtdlab.errors import TrialError
-from mtdlab.store import Store
+from mtdlab.settings import TrainerSettings
+from mtdlab.store.store import Store
 from mtdlab.sweep import run as runs
 from mtdlab.trial import trainer
 from mtdlab.trial import worker as workers

@@ -10,7 +10,7 @@ import pytest
 
 from mtdlab import load_study
 from mtdlab.api.report import load_named
-from mtdlab.config import StudySpec
+from mtdlab.config.study import StudySpec
 from mtdlab.encoders.saved import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import Pairs, load_pairs

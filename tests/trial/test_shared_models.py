@@ -15,11 +15,14 @@ from mtdlab.analysis.report.study_facts import place_of_model
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.study_exchange import export_study, import_study
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
-from mtdlab.config import StudySpec
+from mtdlab.config.study import StudySpec
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError
 from mtdlab.manage.doctor import examine
-from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
+from mtdlab.store.claims import Claim, Result
+from mtdlab.store.progress import list_studies
+from mtdlab.store.ranking import SavedModel
+from mtdlab.store.store import Store
 from mtdlab.sweep import run as runs
 from mtdlab.trial import trainer
 from mtdlab.trial import worker as workers

@@ -13,10 +13,11 @@ from sqlalchemy import Pool, event
 
 from mtdlab import load_study
 from mtdlab.analysis.data.environment import Environment, RecordedCorpus
-from mtdlab.config import StudySpec
+from mtdlab.config.study import StudySpec
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
-from mtdlab.store import Claim, Result, Store
+from mtdlab.store.claims import Claim, Result
+from mtdlab.store.store import Store
 from mtdlab.sweep import run as runs
 from mtdlab.trial import trainer
 from mtdlab.trial import worker as workers

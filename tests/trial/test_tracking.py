@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtdlab.config import make_settings
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.suite import Evaluation
+from mtdlab.methods.registry import make_settings
 from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.loop import Outcome
 from mtdlab.trial.trainer import check_tracking, track

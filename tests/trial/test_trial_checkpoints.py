@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from mtdlab.config import TrainerSettings
+from mtdlab.settings import TrainerSettings
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, start, train

@@ -9,11 +9,11 @@ import pytest
 
 from mtdlab import load_study
 from mtdlab.commands.show import find_model
-from mtdlab.config import StudySpec
+from mtdlab.config.study import StudySpec
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError
 from mtdlab.manage.doctor import examine
-from mtdlab.store import list_studies
+from mtdlab.store.progress import list_studies
 from mtdlab.sweep import run as runs
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import publish_model

@@ -14,7 +14,7 @@ from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
 from mtdlab.analysis.experiments.compare import compare
 from mtdlab.analysis.questions.claim import ask_claims
 from mtdlab.analysis.questions.results import StudyResults
-from mtdlab.config import read_study
+from mtdlab.config.reader import read_study
 from tests.config.conftest import settings_of
 
 PAPER = Path(__file__).parents[3] / "studies" / "paper"
