@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 
 class MtdlabError(Exception):
@@ -67,6 +68,16 @@ def naming_missing() -> Iterator[None]:
         if (name := (error.name or "").partition(".")[0]) not in _LEFT_OUT:
             raise
         raise MissingPackage(_LEFT_OUT[name]) from error
+
+
+def require(what: str, extra: str, *packages: str) -> None:
+    """Raise MtdlabError where `what` needs a package that is missing, which an extra installs."""
+    for name in packages:
+        if find_spec(name) is None:
+            raise MtdlabError(
+                f"{what} needs the package {name.replace('_', '-')}; install the extra: "
+                f"pip install 'mtdlab[{extra}]'"
+            )
 
 
 class TrialError(Exception):

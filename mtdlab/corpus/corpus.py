@@ -20,7 +20,7 @@ from mtdlab.builtin import builtin_sentences
 from mtdlab.corpus.lines import CHARACTERS, BadLines, Tally, is_blank, raw_lines, reading
 from mtdlab.data_paths import find_data
 from mtdlab.encoders.folders import reachable, why_missing
-from mtdlab.errors import MtdlabError, nearest
+from mtdlab.errors import MtdlabError, nearest, require
 from mtdlab.settings.trainer import PAIRS, is_pairs
 from mtdlab.terminal import progress_bar
 
@@ -311,13 +311,9 @@ def _dataset_batches(corpus: str, tally: Tally) -> Iterator[list[str | None]]:
 
 
 def _load_dataset(corpus: str, name: str, config: str | None, split: str) -> "Dataset":
-    try:
-        import datasets
-    except ModuleNotFoundError:
-        raise MtdlabError(
-            f"corpus {corpus}: needs the library datasets; install the extra: "
-            "pip install 'mtdlab[datasets]'"
-        ) from None
+    require(f"corpus {corpus}", "datasets", "datasets")
+    import datasets
+
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     folder = Path(name)

@@ -7,13 +7,12 @@ in no state, since loading the encoder restores them.
 
 import copy
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, require
 from mtdlab.settings import TrainerSettings
 
 if TYPE_CHECKING:
@@ -26,10 +25,8 @@ ALL_LINEAR = "all-linear"
 
 def check_adapters(settings: TrainerSettings) -> None:
     """Raise MtdlabError if adapters are to be trained without the package peft."""
-    if settings.lora_rank and find_spec("peft") is None:
-        raise MtdlabError(
-            f"lora_rank {settings.lora_rank}: needs the package peft: pip install 'mtdlab[peft]'"
-        )
+    if settings.lora_rank:
+        require(f"lora_rank {settings.lora_rank}", "peft", "peft")
 
 
 def add_adapters(model: "PreTrainedModel", settings: TrainerSettings) -> None:

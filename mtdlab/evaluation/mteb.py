@@ -24,7 +24,7 @@ from mtdlab.data_paths import find_data
 from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder, weights_digest
 from mtdlab.encoders.saved import SentenceEncoder
-from mtdlab.errors import MtdlabError, one_line
+from mtdlab.errors import MtdlabError, one_line, require
 from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.settings.tasks import MTEB
 
@@ -159,13 +159,10 @@ def _peer(encoder: SentenceEncoder) -> SimpleNamespace:
 
 
 def _load_task(name: str) -> Any:
-    try:
-        import datasets
-        import mteb
-    except ModuleNotFoundError:
-        raise MtdlabError(
-            f"mteb:{name}: needs the library mteb; install the extra: pip install 'mtdlab[mteb]'"
-        ) from None
+    require(f"{MTEB}{name}", "mteb", "mteb")
+    import datasets
+    import mteb
+
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     with _QUIET():

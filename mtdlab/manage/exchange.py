@@ -6,13 +6,13 @@ from pathlib import Path
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.data_paths import exists
-from mtdlab.errors import MtdlabError, NothingToReport, StorageError, reason_of, refusing
+from mtdlab.errors import MtdlabError, StorageError, reason_of, refusing
 from mtdlab.settings.messages import is_study_name
-from mtdlab.store.database import adding, check_file, reading, refuse_damaged, warn_of_network
+from mtdlab.store.database import check_file, reading, refuse_damaged, warn_of_network
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.facts import has_its_rows
-from mtdlab.store.recorded import conflict_in, names_in, planned_names, study_names
-from mtdlab.store.records import Records, check_records, find_study
+from mtdlab.store.recorded import planned_names, read_recorded, study_names
+from mtdlab.store.records import Records, check_records
 from mtdlab.store.store import Store, open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import mask, sqlite_url, storage_url
@@ -29,7 +29,7 @@ def delete_study(study: str, url: str, models: Path) -> bool:
     """
     refuse_damaged(url)
     if study not in planned_names(url):
-        _find(study, url)
+        read_recorded(url, study)
     store = _refuse_live(study, url)
     # a changed database may hold any name, such as a path
     own = own_folders(store, study, models) if is_study_name(study) else []
@@ -51,7 +51,7 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     for name in (old, new):
         _check_name(name)
     refuse_damaged(url)
-    _find(old, url)
+    read_recorded(url, old)
     store = _refuse_live(old, url)
     present = {folder: folder.with_name(new) for folder in own_folders(store, old, models)}
     for after in present.values():
@@ -87,7 +87,7 @@ def export_study(study: str, url: str, out: Path) -> None:
     if out.exists():
         raise MtdlabError(f"{out} exists; choose another file with --out")
     refuse_damaged(url)
-    _find(study, url)
+    read_recorded(url, study)
     with refusing(OSError, what=str(out)):
         building = tempfile.TemporaryDirectory(prefix=f".{out.name}.writing-", dir=out.parent)
     with building as folder:
@@ -112,9 +112,6 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     target = name or study["name"]
     _check_name(target)
     warn_of_network(url)
-    with adding(url) as session:
-        if conflict := conflict_in(session, target, url):
-            raise MtdlabError(f"{conflict}; import it under another name with --name")
     resumed = adapt(study["invocation"], "" if target == study["name"] else target, url)
     write_records(url, {**records, StudyRow: [study | {"invocation": resumed}]}, target)
     return target
@@ -149,17 +146,6 @@ def _read_exported(file: Path) -> Records:
             "changed or deleted is not known"
         )
     return records
-
-
-def _find(study: str, url: str) -> None:
-    """Raise NothingToReport where mtdlab has recorded no such study."""
-    if study in names_in(url) and study not in study_names(url):
-        raise NothingToReport(
-            f"study {study} of {mask(url)} is in Optuna's tables alone; mtdlab did not record it "
-            "and does not change it"
-        )
-    with reading(url) as session:
-        find_study(session, study, url)
 
 
 def _check_name(name: str) -> None:

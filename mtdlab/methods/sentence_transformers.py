@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import Dropout
-from mtdlab.errors import MtdlabError, one_line
+from mtdlab.errors import MtdlabError, one_line, require
 from mtdlab.methods.base import Method, Step, Steps, Tokens, Transformer
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.settings import TrainerSettings, setting
@@ -168,11 +167,7 @@ class SentenceTransformers(Method[SentenceTransformersSettings]):
 
 def _library() -> Any:
     """The module that imports sentence-transformers. Raises MtdlabError where it is missing."""
-    for name in ("sentence_transformers", "accelerate", "datasets"):
-        if find_spec(name) is None:
-            raise MtdlabError(
-                f"method {SentenceTransformers.name} needs the package {name.replace('_', '-')}; "
-                "install the extra: pip install 'mtdlab[sentence-transformers]'"
-            )
+    extra, used = SentenceTransformers.name, ("sentence_transformers", "accelerate", "datasets")
+    require(f"method {extra}", extra, *used)
     # it takes seconds to import
     return import_module("mtdlab.methods.sentence_transformers_trainer")

@@ -43,7 +43,7 @@ def write_records(url: str, records: Records, name: str, *, with_digest: bool = 
     create_tables(url)
     with adding(url) as session:
         if conflict := conflict_in(session, name, url):
-            raise MtdlabError(f"{conflict}; choose another name")
+            raise MtdlabError(f"{conflict}; import it under another name with --name")
         study = StudyRow(**records[StudyRow][0] | {"id": None, "name": name, "artifacts": None})
         session.add(study)
         session.flush()

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.errors import NothingToReport, StorageError, nearest
 from mtdlab.settings.roles import SEARCH
+from mtdlab.store.optuna_copy import has_foreign
 from mtdlab.store.rules import NUMBER, Rule
 from mtdlab.store.tables import (
     CURVES,
@@ -52,6 +53,11 @@ def find_study(session: Session, name: str, url: str) -> StudyRow:
             raise NothingToReport(
                 f"study {name} of {mask(url)} has a recorded plan and no trials yet; run it with "
                 "mtdlab sweep FILE"
+            )
+        if has_foreign(session.connection(), name):
+            raise NothingToReport(
+                f"study {name} of {mask(url)} is in Optuna's tables alone; mtdlab did not record "
+                "it and does not change it"
             )
         names = session.scalars(select(StudyRow.name))
         raise NothingToReport(f"no study {name} in {mask(url)}; {nearest(name, names)}")

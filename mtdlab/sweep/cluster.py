@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mtdlab.errors import MtdlabError, nearest, one_line
+from mtdlab.errors import MtdlabError, nearest, one_line, require
 from mtdlab.store.owner import HEARTBEAT_SECONDS
 from mtdlab.store.restarts import retry_lost
 from mtdlab.store.urls import absolute
@@ -177,12 +177,9 @@ def _death_of(task: "Future[Any]") -> str:
 
 def connect(scheduler: str) -> "Client":
     """A client of a scheduler. Raises MtdlabError without dask, or if nobody answers."""
-    try:
-        from distributed import Client
-    except ModuleNotFoundError:
-        raise MtdlabError(
-            "--backend dask needs the package distributed: pip install 'mtdlab[dask]'"
-        ) from None
+    require("--backend dask", "dask", "distributed")
+    from distributed import Client
+
     # a scheduler that is lost is reported once, by this module
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:

@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from mtdlab.corpus.survey import count_repeats
 from mtdlab.data_paths import DATABASE
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Distinct
-from mtdlab.errors import MtdlabError, describe
+from mtdlab.errors import MtdlabError, describe, require
 from mtdlab.evaluation.pairs import describe_pairs, evaluation_folder
 from mtdlab.evaluation.suite import Suite
 from mtdlab.settings import RunSettings, TrainerSettings
@@ -53,7 +52,8 @@ class Trainer(Objective):
 
     def check(self, job: Job) -> dict[str, Any]:
         spec = MethodSpec.of(job.spec)
-        check_tracking(spec.tracking)
+        if spec.tracking == "tensorboard":
+            require("tracking: tensorboard", "tensorboard", "tensorboard")
         check_model_folder(job.model)
         refuse_other_model(job.model, job.url)
         check_writable(job.models)
@@ -201,15 +201,6 @@ def _warn_of_corpora(spec: MethodSpec) -> Iterator[str]:
                 yield f"corpus {name}: {left_out}"
             if text := describe_repeats(texts, corpus.unit, chance, sizes_of_runs):
                 yield f"corpus {name}: {text}"
-
-
-def check_tracking(tracking: str) -> None:
-    """Raise MtdlabError where the package that writes the files is missing."""
-    if tracking == "tensorboard" and find_spec("tensorboard") is None:
-        raise MtdlabError(
-            "tracking: tensorboard needs the package tensorboard; install the extra: "
-            "pip install 'mtdlab[tensorboard]', or take the key out"
-        )
 
 
 def track(study: str, number: int, settings: TrainerSettings, outcome: Outcome) -> str:

@@ -214,12 +214,12 @@ def test_layers_that_do_not_exist_are_refused(folder: Path, run_of: Settings) ->
 def test_the_missing_package_is_named(
     folder: Path, run_of: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtdlab.encoders.adapters.find_spec", lambda _: None)
+    monkeypatch.setattr("mtdlab.errors.find_spec", lambda _: None)
     model = load_encoder(str(folder), 0.1).model
     add_adapters(model, run_of(lora_rank=0))
     encoder = load_encoder(str(folder), 0.1)
     for act in (lambda: add_adapters(model, run_of()), lambda: check_encoder(encoder, run_of())):
-        with pytest.raises(MtdlabError, match=r"lora_rank 4: needs the package peft: pip install"):
+        with pytest.raises(MtdlabError, match=r"lora_rank 4 needs the package peft; install the"):
             act()
 
 

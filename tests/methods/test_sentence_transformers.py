@@ -217,7 +217,7 @@ def test_arguments_are_the_same_by_name_and_as_text(theirs: Settings) -> None:
 def test_a_missing_library_is_one_sentence(
     theirs: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtdlab.methods.sentence_transformers.find_spec", lambda _: None)
+    monkeypatch.setattr("mtdlab.errors.find_spec", lambda _: None)
     message = (
         r"method sentence-transformers needs the package sentence-transformers; install the extra: "
         r"pip install 'mtdlab\[sentence-transformers\]'"

@@ -58,7 +58,7 @@ def test_a_refused_sweep_leaves_no_study_and_no_file(
     message: str,
     existing: bool,
 ) -> None:
-    monkeypatch.setattr("mtdlab.trial.trainer.find_spec", lambda _: None)
+    monkeypatch.setattr("mtdlab.errors.find_spec", lambda _: None)
     if existing:
         open_study(write(study="other"), url)
     spec = write(changed, tracking="none" if changed else "tensorboard")

@@ -1,17 +1,17 @@
 """Training curves as TensorBoard event files."""
 
-import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, require
 from mtdlab.evaluation.suite import Evaluation
 from mtdlab.methods.registry import make_settings
 from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.loop import Outcome
-from mtdlab.trial.trainer import check_tracking, track
+from mtdlab.trial.trainer import track
 
 NAN = float("nan")
 
@@ -62,8 +62,7 @@ def test_an_error_becomes_a_note(
 
 
 def test_a_missing_package_is_named_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtdlab.trial.trainer.find_spec", lambda _: None)
-    check_tracking("none")
-    with pytest.raises(MtdlabError, match=r"pip install 'mtdlab\[tensorboard\]'"):
-        check_tracking("tensorboard")
-    assert importlib.util.find_spec("json"), "only the module's own name is replaced"
+    require("tracking", "tensorboard", "json")
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(MtdlabError, match=r"a needs .* tensorboard; .*'mtdlab\[tensorboard\]'"):
+        require("a", "tensorboard", "json", "tensorboard")
