@@ -35,6 +35,7 @@ _MIRRORED = {
     "higher": "lower",
     "above": "below",
     "rises": "falls",
+    "rise": "fall",
     "rising": "falling",
 }
 _MIRRORED |= {low: high for high, low in _MIRRORED.items()} | {

@@ -83,7 +83,7 @@ def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) 
     ax.set_xticks(range(len(values)), texts, parse_math=False)
     ax.set_xlim(-0.5, len(values) - 0.5)
     ax.set_xlabel(style.printable(name_setting(first)), parse_math=False)
-    style.label_deviation(ax, "deviation from the seed's mean")
+    style.label_deviation(ax, "difference from the\nseed's mean")
     style.add_legend(ax)
 
 

@@ -119,7 +119,8 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
         is_rise = verdict.end == verdict.last
         verb, end = (say("rises"), "end") if is_rise else (say("falls"), "start")
         if verdict.is_undecided:
-            return f"The score {verb} overall with MTD; it is best {best}, and its {end} is open"
+            unknown = say("rise on, level off or fall" if is_rise else "rise, be level or fall")
+            return f"The score {verb} with MTD; it is best {best}, where it may {unknown}"
         if verdict.verdict.endswith(f"lower at the {end}"):
             worse = f"{say('lower')} at the {end}"
             return f"The score {verb} overall with MTD; it is best {best}, and {worse}"

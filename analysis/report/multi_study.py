@@ -44,6 +44,14 @@ from mtdlab.analysis.statistics.multi_study import (
 )
 
 _MOST_NAMED, _MOST_ANSWERS, _MOST_CLAIMS = 6, 12, 8
+_TOLD = {
+    "flat": "is flat over MTD",
+    "rising": "rises with MTD",
+    "falling": "falls with MTD",
+    "peaked": "peaks over MTD",
+    "inconclusive": "shows no significant effect of MTD",
+}
+"""What a shape, without what is known of its end, says of the score."""
 
 
 def _name(text: object) -> str:
@@ -89,16 +97,18 @@ def lead_with_answers(contexts: Sequence[StudyContext]) -> Headline:
 
 
 def _summarise(contexts: Sequence[StudyContext]) -> str:
-    """What the studies with a score decide, in a few words: the verdicts where all are on MTD."""
+    """What the studies with a score decide, in a few words: the shapes where all are on MTD."""
     if not contexts:
         return "No study has a score yet"
     if all(context.question.is_over_mtd for context in contexts):
-        by_label: dict[str, list[str]] = {}
+        by_shape: dict[str, list[str]] = {}
         for context in contexts:
-            by_label.setdefault(context.answer.judged.label, []).append(_name(context.study.name))
+            label = context.answer.judged.label
+            told = context.write.say(_TOLD.get(label.partition(",")[0], f"is “{label}”"))
+            by_shape.setdefault(told, []).append(_name(context.study.name))
         if len(contexts) <= _MOST_NAMED:
-            parts = (f"{label} in {join_words(names)}" for label, names in by_label.items())
-            return "Score against MTD: " + "; ".join(parts)
+            parts = (f"{told} in {join_words(names)}" for told, names in by_shape.items())
+            return f"The score {'; '.join(parts)}"
     decided = sum(context.answer.is_decided for context in contexts)
     return f"Decided in {decided or 'none'} of {format_count(len(contexts), 'study')}"
 
@@ -121,10 +131,10 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
 
     What is not the same in more studies than have room is left to their own pages.
     """
-    facts: dict[str, list[str]] = {"Varied": [], "Data and metric": []}
+    facts: dict[str, list[str]] = {}
     for context in contexts:
         for name, text in list_facts(context).items():
-            facts[name].append(f"{_name(context.study.name)}: {text}")
+            facts.setdefault(name, []).append(f"{_name(context.study.name)}: {text}")
     for name, texts in facts.items():
         if len(shared := {text.partition(": ")[2] for text in texts}) == 1:
             facts[name] = list(shared)

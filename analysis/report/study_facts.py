@@ -23,6 +23,7 @@ from mtdlab.analysis.questions.wording import capitalise, clean, join_sentences
 from mtdlab.analysis.report.cells import format_count, list_values
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Status
+from mtdlab.analysis.report.topics.references import choose_lines
 from mtdlab.analysis.statistics.best_trial import find_scores
 
 
@@ -241,7 +242,7 @@ def describe_encoder(context: StudyContext) -> str:
 
 
 def list_facts(context: StudyContext) -> Mapping[str, str]:
-    """The facts of the first screen: what varied, how many seeds, and the data with the metric."""
+    """The facts of the first screen: what varied, how many seeds, data, untrained scores."""
     study, used = context.study, context.study.ran_with
     if not len(study.trials):
         return {}
@@ -260,7 +261,15 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
         data.append(f"table {study.table['table']}")
     if used.evaluation:
         data.append(f"evaluated on {_name_built_in(used.evaluation.size, 'pairs')}")
-    return {"Varied": "; ".join(varied), "Data and metric": clean("; ".join(data))}
+    facts = {"Varied": "; ".join(varied), "Data and metric": clean("; ".join(data))}
+    untrained, before = dict(choose_lines(context)), context.runs["score_before"].dropna()
+    if not untrained and len(before):
+        untrained = {"mean before training": float(before.mean())}
+    if untrained:
+        write = study.score_format
+        scores = (f"{name} {write.score(score)}" for name, score in untrained.items())
+        facts["Without training"] = f"{write.name}: {'; '.join(scores)}"
+    return facts
 
 
 def _name_built_in(size: str, kind: str) -> str:

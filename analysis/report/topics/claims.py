@@ -149,15 +149,29 @@ def explain_claims(table: pd.DataFrame) -> str:
 
 
 def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
-    """The claims that were tested, a line each, in the order of the table."""
+    """The claims that were tested, a line each, in the order of the table; of many the clearest."""
     tested = table[_is_tested(table)]
     lines = []
-    for row in tested.head(most).to_dict("records"):
+    for row in _choose_shown(tested, most).to_dict("records"):
         ours = _name_size(row) + (f"; published {row['published']}" if row["published"] else "")
         lines.append(f"{_name_verdict(row)}: “{row['claim']}” Here {ours}")
     if (more := len(tested) - most) > 0:
         lines.append(f"and {more} more")
     return tuple(lines)
+
+
+def _choose_shown(tested: pd.DataFrame, most: int) -> pd.DataFrame:
+    """The rows that have room: as many replicated as contradicted ones, then the undecided.
+
+    Those that are replicated with one error rate for all claims come first.
+    """
+    ranked = tested.assign(
+        is_open=tested["verdict"] == "undecided",
+        is_weak=(tested["verdict"] == "replicated") & (tested["holm"] == "no"),
+    ).sort_values(["is_open", "is_weak"], kind="stable")
+    ranked["place"] = ranked.groupby("verdict").cumcount()
+    chosen = ranked.sort_values(["is_open", "place"], kind="stable").head(most)
+    return tested.loc[chosen.index.sort_values()]
 
 
 def _name_verdict(row: Mapping[Hashable, object]) -> str:
@@ -200,12 +214,13 @@ def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
 
 
 def draw_claims(table: pd.DataFrame) -> Mapping[str, Drawing]:
-    """The figure of the tested claims on scores, the first of the table; none without one."""
+    """The figure of the tested claims on scores, the clearest of many; none without one."""
     on_scores = table["name"].isin([each.name for each in load_claims() if each.measure == SCORE])
-    tested = table[_is_tested(table) & on_scores & table["low"].notna()].head(_MOST_DRAWN)
+    tested = table[_is_tested(table) & on_scores & table["low"].notna()]
     if not len(tested):
         return {}
-    drawn = tested.assign(published=pd.to_numeric(tested["published"]))
+    shown = _choose_shown(tested, _MOST_DRAWN)
+    drawn = shown.assign(published=pd.to_numeric(shown["published"]))
     drawing = Drawing(
         "Claims on scores, tested",
         [("", lambda ax: figures.draw_claims(drawn, ax))],

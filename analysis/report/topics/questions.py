@@ -88,7 +88,8 @@ def _build_declared(context: StudyContext) -> Contents | None:
     )
     labels = {"difference": "difference"}
     shown = make_table(table, caption=caption, csv="questions", labels=labels)
-    return Contents(csv={"questions": table}, tables=[shown])
+    # the first screen has the answer of an only question
+    return Contents(csv={"questions": table}, tables=[shown] if rows else [])
 
 
 def _tabulate(question: Question, stated: Sequence[float] = ()) -> dict[str, object]:

@@ -56,11 +56,11 @@ def test_its_page_states_the_numbers_and_the_assumption(tmp_path: Path) -> None:
     page = report.page.read_text(encoding="utf-8")
     for part in (
         "<bdi>MoCoSE, figure 2</bdi>",
-        "<h1>The score falls overall with MTD; it is best between MTD 5 and 14.7, and its start is "
-        "open</h1>",
+        "<h1>The score falls with MTD; it is best between MTD 5 and 14.7, where it may rise, be "
+        "level or fall</h1>",
         "9 levels, MTD 5 to ",
         ", standard errors as given. ",
-        "and its start is open. MTD 14.7, the ",
+        "where it may rise, be level or fall. MTD 14.7, the ",
         "mtdlab report --published figure2",
         "A test that all levels are equal has p = 0.0072; without MTD 21, on which this rests "
         "most, it has p = 0.15.",

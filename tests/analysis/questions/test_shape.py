@@ -105,7 +105,8 @@ def test_an_open_end_states_what_is_open() -> None:
     bounds = TrendBounds(3.5, 1.75, 2.25)
     rising = replace(BASE, verdict="rising, end open", bounds=bounds, optimal_range=(18, 28, 208))
     assert answer_shape(rising) == (
-        "The score rises overall with MTD; it is best between MTD 18 and 208, and its end is open"
+        "The score rises with MTD; it is best between MTD 18 and 208, where it may rise on, level "
+        "off or fall"
     )
     assert (
         "MTD 208 is at least 3.50 points above MTD 10, at most 1.75 below the best (95 % "
@@ -113,7 +114,9 @@ def test_an_open_end_states_what_is_open() -> None:
         "rises on from MTD 18, levels off or falls is open. p = 0.34 for a trend"
     ) in write_sentence(rising)
     falling = replace(rising, verdict="falling, start open", optimal_range=(10, 18))
-    assert answer_shape(falling).endswith("it is best between MTD 10 and 18, and its start is open")
+    assert answer_shape(falling).endswith(
+        "it is best between MTD 10 and 18, where it may rise, be level or fall"
+    )
     text = write_sentence(replace(falling, bounds=replace(bounds, above=-1)))
     assert "MTD 10 is at most 1.75 below the best (95 % confidence); any two levels fr" in text
     assert "MTD 10 to 18 differ" in text

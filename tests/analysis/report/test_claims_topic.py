@@ -139,3 +139,19 @@ def test_every_claims_figure_is_in_a_section_that_pages_have() -> None:
     from mtdlab.analysis.report.topics import TOPICS
 
     assert {*claims.ANCHORS.values()} <= {topic.name for topic in TOPICS}
+
+
+def test_the_claims_that_have_room_are_replicated_and_contradicted_ones() -> None:
+    """Those that are replicated with one error rate for all come first, the undecided last."""
+    verdicts = ["replicated", "replicated", "contradicted", "contradicted", "undecided"]
+    sizes = dict.fromkeys(("mean", "low", "high"), 1.0)
+    named = [
+        {"verdict": verdict, "claim": f"{at}.", "holm": "no" if at == 0 else "yes", "published": ""}
+        for at, verdict in enumerate(verdicts)
+    ]
+    table = pd.DataFrame([row | sizes for row in named])
+    shown = {most: claims.list_lines(table, most) for most in (2, 4, 5)}
+    assert [line[:2] for line in shown[2]] == ["✓ ", "✗ ", "an"]
+    assert "“1.”" in shown[2][0]
+    assert [line[:2] for line in shown[4]] == ["✓ ", "✓ ", "✗ ", "✗ ", "an"]
+    assert [line[:2] for line in shown[5]] == ["✓ ", "✓ ", "✗ ", "✗ ", "? "]

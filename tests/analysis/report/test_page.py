@@ -107,7 +107,7 @@ def test_the_first_screen_has_one_large_number_and_the_figure_beside_the_answer(
     open_page: OpenPage, crowded: str
 ) -> None:
     page = open_page(crowded, 1440, 900)
-    assert_on_the_first_screen(page, [".grounds", ".lead", ".advice", ".facts dd > .command pre"])
+    assert_on_the_first_screen(page, [".grounds", ".lead", ".advice", ".copies dd > .command pre"])
     parts = (".verdict >> nth=0", ".grounds", ".lead", ".advice")
     boxes = [page.locator(part).bounding_box() for part in parts]
     answer, grounds, figure, advice = (box for box in boxes if box is not None)
@@ -120,7 +120,7 @@ def test_the_first_screen_has_one_large_number_and_the_figure_beside_the_answer(
     )
     assert sorted(sizes)[-1] > 2 * sorted(sizes)[-2]
     assert page.locator(".effect b").count() == 1
-    commands = page.locator(".facts dd > .command pre").inner_text().splitlines()
+    commands = page.locator(".copies dd > .command pre").inner_text().splitlines()
     assert commands == ["git checkout cd34 && pip install .", SWEEP]
     assert page.locator(".made").inner_text().endswith(" · runs of commits ab12, cd34")
 
@@ -129,10 +129,10 @@ def test_a_phone_shows_the_answer_then_the_figure_then_its_grounds_and_the_advic
     open_page: OpenPage, crowded: str
 ) -> None:
     page = open_page(crowded, 390, 844)
-    parts = (".verdict >> nth=0", ".lead", ".grounds", ".advice", ".opening .facts")
+    parts = (".verdict >> nth=0", ".lead", ".grounds", ".advice", ".opening .facts", ".copies")
     tops = [box["y"] for part in parts if (box := page.locator(part).bounding_box()) is not None]
     assert tops == sorted(tops)
-    assert len(set(tops)) == 5
+    assert len(set(tops)) == 6
 
 
 def test_at_most_three_caveats_stand_on_the_first_screen_and_all_below(
@@ -183,7 +183,7 @@ def test_the_first_screen_of_every_kind_of_page_has_its_facts(
     parts = ("question", "certainty", "scope", "settings", "next", "facts")
     assert_on_the_first_screen(page, [".status", "h1", *(f".{part}" for part in parts)])
     assert page.locator(".facts dt").all_inner_texts()[:2] == ["Varied", "Data and metric"]
-    assert page.locator(".facts dd > .command pre").inner_text().startswith("mtdlab ")
+    assert page.locator(".copies dd > .command pre").inner_text().startswith("mtdlab ")
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
@@ -233,7 +233,8 @@ def test_the_page_of_level_means_is_accessible_and_fits(
     page.set_viewport_size({"width": 320, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == 320
     assert page.locator("h1").inner_text() == (
-        "The score falls overall with MTD; it is best between MTD 5 and 14.7, and its start is open"
+        "The score falls with MTD; it is best between MTD 5 and 14.7, where it may rise, be level "
+        "or fall"
     )
 
 
