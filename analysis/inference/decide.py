@@ -188,7 +188,7 @@ def decide(
     is_of = partial(_has_runs_of, study, failed_score)
     with open_session(Path(session), terms, study.alpha, is_of) if session else unkept as kept:
         comparison = find_comparison(kept, terms, *names, study.alpha)
-        comparison.look(differences, write)
+        comparison.look(differences, pd.concat([new, old])["score"], write)
         looks = _find_looks(study, comparison if session else None)
         paired = pair_runs(new, old, [study.items] * 2)
         low, high = (paired.estimate(1 - 2 * p_value) for p_value in looks.nominal())
@@ -397,15 +397,15 @@ class SessionComparison:
     seen: list[Annotated[dict[int, float], Field(min_length=1)]] = field(default_factory=list)
     kept_at: int | None = None
 
-    def look(self, differences: pd.Series, write: ScoreFormat) -> None:
-        """Add a look at differences, indexed by seed; the same ones are no new look.
+    def look(self, differences: pd.Series, scores: pd.Series, write: ScoreFormat) -> None:
+        """Add a look at differences of scores, indexed by seed; the same ones are no new look.
 
         Raises ValueError where one that was looked at is missing now, or has changed.
         """
         added = dict(zip(differences.index.tolist(), differences.tolist(), strict=True))
         for seed, before in ChainMap(*self.seen).items():
             now = added.pop(seed, math.nan)
-            if not math.isclose(now, before, rel_tol=1e-9, abs_tol=1e-9):
+            if round_scores(np.array(now - before), scores) != 0:
                 shown = f"is {write.as_read(now):.6g} now"
                 shown = "is missing now" if math.isnan(now) else shown
                 raise ValueError(
@@ -460,7 +460,8 @@ def _has_runs_of(
             *sides, _ = _find_runs(study, known.candidate, known.baseline)
             scored = (_score_runs(runs, failed_score, write) for runs in sides)
             new, old = (runs.groupby("seed")["score"].mean() for runs in scored)
-            replace(known, seen=[*known.seen]).look((new - old).dropna(), write)
+            again = replace(known, seen=[*known.seen])
+            again.look((new - old).dropna(), pd.concat([new, old]), write)
         return True
     return False
 

@@ -383,6 +383,18 @@ class TestSession:
             ask(path, changed, 5)
         assert path.read_text() == text
 
+    @pytest.mark.parametrize("unit", [1e-10, 1e12])
+    def test_scores_of_any_size_must_stay_but_for_rounding(
+        self, tmp_path: Path, unit: float
+    ) -> None:
+        path, scores = tmp_path / "s.json", unit * (3 + 1e-6 * self.scores)
+        ask(path, scores, 4)
+        rounded = np.array([[float(f"{score:.15g}") for score in row] for row in scores])
+        assert ask(path, rounded, 4).looks == (4,)
+        scores[1, 1] *= 1.001
+        with pytest.raises(ValueError, match="seed 1 at an earlier look"):
+            ask(path, scores, 4)
+
     @pytest.mark.parametrize(
         ("change", "message"),
         [
