@@ -14,7 +14,7 @@ from mtdlab.analysis.data.durations import format_count, write_plural
 from mtdlab.analysis.inference.ranking import rank_models
 from mtdlab.analysis.questions.answer import Difference, list_numbers
 from mtdlab.analysis.questions.best import lead_over
-from mtdlab.analysis.questions.wording import clean, join_sentences, join_words
+from mtdlab.analysis.questions.wording import capitalise, clean, join_sentences, join_words
 from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.page import BasePage, Headline, Status
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
@@ -44,7 +44,7 @@ def _list_limits(data: BlockScores, blocks: str) -> Iterator[str]:
         count = format_count(len(left), data.block)
         yield f"Left out for lack of a score of each model: {count}, {listed}."
     yield (
-        f"{blocks.capitalize()} count as independent. Those of one family, as all that measure "
+        f"{capitalise(blocks)} count as independent. Those of one family, as all that measure "
         "retrieval, favour the same models: where a tenth or a quarter of the variance of "
         "differences is between families, 7 or 12 % of simulated tables with 12 of them separate "
         "equal models, and 36 or 82 % of those with 56 in 7 families. Average each family first, "

@@ -152,16 +152,17 @@ def test_models_are_ranked_over_tasks(run: Command, tmp_path: Path) -> None:
     rows = [
         f"task{at},{60 + at % 7},{64 + at % 7 + 0.2 * (at % 3)},{64 + at % 7}" for at in range(9)
     ]
-    (tmp_path / "scores.csv").write_text("\n".join(["task,low,<b>,high", *rows, "x,,1,2"]))
-    written = json.loads(run("report --table scores.csv --block task --json")[0])
+    (tmp_path / "scores.csv").write_text("\n".join(["evalTask,low,<b>,high", *rows, "x,,1,2"]))
+    written = json.loads(run("report --table scores.csv --block evalTask --json")[0])
     assert [model["model"] for model in written["models"]] == ["<b>", "high", "low"]
     assert [model["may_be_best"] for model in written["models"]] == [True, False, False]
     assert written["left_out"] == {"x": ["low"]}
-    assert written["sentence"].startswith("<b> is best over tasks like these 9. <b> minus high")
+    assert written["sentence"].startswith("<b> is best over evalTasks like these 9. <b> minus high")
     page = (tmp_path / written["page"]).read_text()
-    assert "<h1>&lt;b&gt; is best over tasks like these 9</h1>" in page
-    assert "Left out for lack of a score of each model: 1 task, x (no low)." in page
-    assert "mtdlab report --table scores.csv --block task" in page
+    assert "<h1>&lt;b&gt; is best over evalTasks like these 9</h1>" in page
+    assert "Left out for lack of a score of each model: 1 evalTask, x (no low)." in page
+    assert "mtdlab report --table scores.csv --block evalTask" in page
+    assert "EvalTasks count as independent." in page
     assert {Path(path).name for path in written["tables"]} == {"ranking.csv", "scores.csv"}
 
 

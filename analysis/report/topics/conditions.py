@@ -35,7 +35,7 @@ def _describe_shared_level(conditions: Sequence[Condition]) -> str:
 def _list_best(conditions: Sequence[Condition]) -> str:
     """A sentence for each condition: its verdict, and where the mean is best."""
     return " ".join(
-        f"{condition.name.capitalize()}: {condition.verdict.label}, best at MTD "
+        f"{capitalise(condition.name)}: {condition.verdict.label}, best at MTD "
         f"{format_mtd(condition.verdict.peak_mtd)}."
         for condition in conditions
     )
@@ -182,7 +182,7 @@ def _build_batches(context: StudyContext) -> Contents | None:
         csv={"mtd_by_batch": context.write.frame(curves)},
         figures={"mtd_by_batch": drawing},
         text=(
-            *(f"{each.name.capitalize()}. {each.verdict.sentence}" for each in conditions),
+            *(f"{capitalise(each.name)}. {each.verdict.sentence}" for each in conditions),
             _describe_shared_level(conditions),
         ),
         tables=[
