@@ -12,6 +12,7 @@ from mtdlab.analysis.inference.verdict import Lead, Verdict
 from mtdlab.analysis.questions.answer import Difference
 from mtdlab.analysis.questions.varied_history import claim_within, describe_history, hold
 from mtdlab.analysis.questions.wording import (
+    capitalise,
     describe_over_looks,
     format_p,
     join_words,
@@ -168,7 +169,7 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     if verdict.is_peaked:
         tests = f"{state_p(verdict)} for a {peak} (multiplicity-adjusted)"
     elif verdict.is_trend:
-        tests = f"{describe_bounds(verdict)}{state_p(verdict)} for a trend"
+        tests = f"{state_p(verdict)} for a trend"
     elif verdict.is_within:
         tests = (
             f"Any two levels differ by less than {write.stated_margin} (equivalence tests at "
@@ -190,7 +191,10 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
         ends = f"{levels}, standard errors as given."
     looks = describe_over_looks(verdict.over_looks)
     others = list_above(above, verdict.confidence, over, write=write)
-    return f"{others}{tests}; {ends}{looks and ' '}{looks}"
+    bounds = describe_bounds(verdict) if verdict.is_trend else ""
+    # p is a symbol, which stays small
+    tests = tests if tests.startswith("p ") else capitalise(tests)
+    return f"{others}{bounds}{tests}; {ends}{looks and ' '}{looks}"
 
 
 def describe_bounds(verdict: Verdict) -> str:

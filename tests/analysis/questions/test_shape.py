@@ -1,5 +1,6 @@
 """The wording of a verdict for each shape, from its fields alone."""
 
+import math
 import re
 from dataclasses import replace
 
@@ -145,6 +146,15 @@ def test_an_inconclusive_verdict_has_both_p_values() -> None:
     means = replace(seeds, seeds=0, known_errors=True)
     given = "7 levels, MTD 10 to 208, standard errors as given."
     assert write_sentence(means) == text.replace(_COUNTS, given)
+
+
+def test_what_is_not_tested_begins_a_sentence() -> None:
+    untested = replace(BASE, p_value=math.nan, p_trend=math.nan)
+    text = f"No test for a peak, no test for a trend; {_COUNTS}"
+    assert describe_certainty(replace(untested, leads=())) == text
+    assert describe_certainty(untested).endswith(f"). {text}")
+    rising = replace(untested, verdict="rising", bounds=TrendBounds(3.5, 0.0, 0.0), leads=())
+    assert "confidence). No test for a trend; " in describe_certainty(rising)
 
 
 def test_a_level_that_is_the_default_is_compared_too() -> None:
