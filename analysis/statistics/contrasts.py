@@ -51,18 +51,13 @@ class Contrast:
 
 
 def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
-    """The configurations of two trials, each named by its number.
+    """The configurations of two trials of the search or the baseline, each named by its number.
 
-    Raises ValueError where one is not complete, or is of the baseline, or both have the same.
+    Raises ValueError where one is not complete, or both have the same.
     """
-    runs, baseline = completed_runs(study.trials), study.baseline
+    runs = completed_runs(study.ranked_trials)
     for number in (first, second):
-        if baseline is not None and (baseline.trials["number"] == number).any():
-            raise ValueError(
-                f"trial {number} of study {study.name} is of its baseline, which its page compares "
-                "with every configuration: mtdlab report"
-            )
-        if not (study.trials["number"] == number).any():
+        if not (study.ranked_trials["number"] == number).any():
             raise ValueError(f"study {study.name} has no trial {number}, or did not run it yet")
         if not (runs["number"] == number).any():
             raise ValueError(f"trial {number} of study {study.name} is not complete")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mtdlab.analysis.statistics.contrasts import Contrast
 
 _MOST_ITEMS = 10
+_BASELINE = "baseline"
+"""What names the study's own in place of a trial."""
 
 
 def compare(
@@ -32,9 +34,10 @@ def compare(
         ),
     ],
     second: Annotated[
-        int | None,
+        str | None,
         typer.Argument(
-            metavar="TRIAL", min=0, help="The number of the trial that it is compared with."
+            metavar="TRIAL|baseline",
+            help="The number of the trial that it is compared with, or the study's baseline.",
         ),
     ] = None,
     items: Annotated[
@@ -51,7 +54,7 @@ def compare(
 
     Two studies: mtdlab compare mtd mtd-equation-3
 
-    Two trials of a study: mtdlab compare mtd 16 3
+    Two trials of a study: mtdlab compare mtd 16 3, or with its baseline: compare mtd 16 baseline
     """
     from mtdlab.analysis.statistics.contrasts import compare_studies, compare_trials
     from mtdlab.store.frames import load_frames
@@ -59,27 +62,26 @@ def compare(
     from mtdlab.store.urls import storage_url
 
     frames = load_frames(study, storage, curves=False)
-    problem = ""
-    if second is not None and not first.isdecimal():
-        problem = "none"
-    elif second is None and first.isdecimal() and first not in study_names(storage):
-        problem = "one"
+    words, problem = (first,) if second is None else (first, second), ""
+    if wrong := [word for word in words if not (word.isdecimal() or word == _BASELINE)]:
+        problem = "" if second is None else f"{wrong[0]!r} is none"
+    elif second is None and first not in study_names(storage):
+        problem = f"{first!r} is one"
     if problem:
         raise MtdlabError(
             "compare STUDY TRIAL TRIAL needs the numbers of two trials; "
-            f"{first!r} is {problem}. Two studies are compared by compare STUDY STUDY"
+            f"{problem}. Two studies are compared by compare STUDY STUDY"
         )
     with refusing(ValueError):
         if second is None:
             other = load_frames(first, storage, curves=False)
             contrast, names = compare_studies(frames, other), (study, first)
         else:
-            numbers = (int(first), second)
-            for number in numbers:
+            one, two = (_find_number(frames, word) for word in words)
+            for number in (one, two):
                 # raises the error that other commands raise for a trial that is not there
                 read_trial(storage_url(storage), study, number)
-            contrast = compare_trials(frames, *numbers)
-            names = (f"trial {numbers[0]}", f"trial {numbers[1]}")
+            contrast, names = compare_trials(frames, one, two), (f"trial {one}", f"trial {two}")
     if items and not len(contrast.items):
         raise MtdlabError("--items: the runs have recorded no items, or not the same ones")
     if items:
@@ -91,6 +93,17 @@ def compare(
     _print(frames, contrast, names)
     if len(contrast.items):
         _print_items(frames, contrast, names, _find_texts(frames, storage_url(storage)))
+
+
+def _find_number(study: "StudyFrames", word: str) -> int:
+    """The number of a trial, or of the baseline's first; MtdlabError where none is complete."""
+    from mtdlab.analysis.data.runs import completed_runs
+
+    if word != _BASELINE:
+        return int(word)
+    if study.baseline is None or not len(runs := completed_runs(study.baseline.trials)):
+        raise MtdlabError(f"study {study.name} has no complete trial of a baseline")
+    return int(runs["number"].min())
 
 
 def _print_items(

@@ -8,6 +8,7 @@ import pytest
 
 from mtdlab import load_study
 from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.commands.compare import compare
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.manage.doctor import examine
 from mtdlab.manage.exchange import export_study, import_study
@@ -36,7 +37,7 @@ def higher(settings: TrainerSettings) -> float:
 
 
 def test_it_is_run_with_each_seed_and_is_no_part_of_the_search(
-    scored: Scored, written: Written, url: str
+    scored: Scored, written: Written, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scored(higher)
     result = run.sweep(written(BESIDE), url, run.Execution(jobs=1))
@@ -53,6 +54,11 @@ def test_it_is_run_with_each_seed_and_is_no_part_of_the_search(
     assert beside.trials["seed"].tolist() == [0, 1]
     copy = optuna.load_study(study_name="a", storage=url)
     assert [trial.number for trial in copy.trials] == [0, 1, 3, 4]
+    for other in ("baseline", "5"):
+        compare("a", "3", other, storage=url)
+        printed = capsys.readouterr().out
+        assert ["method", "mocose", "simcse"] in [line.split() for line in printed.splitlines()]
+        assert f"trial 3 minus trial {5 if other == '5' else 2}: -9" in printed
     assert copy.best_value == pytest.approx(41.75)
     assert examine(url, Path("models")).holds
     [overview] = list_studies(url)

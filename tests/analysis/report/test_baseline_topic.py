@@ -154,9 +154,16 @@ def test_failed_and_waiting_trials_of_it_are_those_of_the_study() -> None:
     assert "--retry-failed" in status.retry
 
 
-def test_a_trial_of_it_is_not_compared_as_one_of_the_search() -> None:
-    with pytest.raises(ValueError, match="trial 100 of study mtd is of its baseline, which its"):
-        compare_trials(beside({0: 60.0}), 0, 100)
+def test_a_trial_of_the_search_is_compared_with_it() -> None:
+    study = beside({0: 60.0, 1: 61.0, 2: 62.0})
+    study = replace(study, trials=study.trials.assign(method="mocose"))
+    found = compare_trials(study, 0, 101)
+    of_search = study.trials[study.trials["mtd"] == study.trials["mtd"].iloc[0]]
+    expected = of_search.sort_values("seed")["score"].to_numpy() - [60.0, 61.0, 62.0]
+    assert found.table["difference"].to_numpy() == pytest.approx(expected)
+    assert found.settings["method"] == ("mocose", "simcse")
+    with pytest.raises(ValueError, match="trials 100 and 102 of study mtd are of one config"):
+        compare_trials(study, 100, 102)
 
 
 def test_the_band_is_drawn_whole_with_its_name_unless_it_would_dwarf_the_curve() -> None:
