@@ -9,6 +9,7 @@ so that neither error is halved. What this assumes is in docs/explanation/eviden
 
 import math
 import os
+import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -335,7 +336,8 @@ def _split(configuration: Configuration, role: str) -> list[str]:
     if isinstance(configuration, Mapping):
         return [f"{key}={value}" for key, value in configuration.items()]
     if isinstance(configuration, str):
-        return configuration.split(",")
+        # behind a comma in a value stands no KEY=
+        return re.split(r",(?=[^,=]*=)", configuration)
     raise TypeError(
         f"{role} {configuration!r}: a configuration is text such as 'lr=0.2', or a mapping such as "
         "{'lr': 0.2}"

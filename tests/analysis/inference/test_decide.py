@@ -371,6 +371,21 @@ class TestSession:
         ask(path, self.scores, 3, "rate=0.1, name=c1")
         assert ask(path, self.scores, 3, "name=c1,rate=0.1").candidates == 1
 
+    def test_a_value_may_have_commas(self, tmp_path: Path) -> None:
+        """Also where a session finds the configurations again in a table of another name."""
+        study, path = study_of(self.scores), tmp_path / "s.json"
+        study.trials["name"] = study.trials["name"].replace("c1", "c,1,")
+        found = [
+            decide(replace(study, name=name), new, baseline=old, session=path)
+            for name, new, old in (
+                ("one", "name=c,1,, rate=0.1", "rate=0.0,name=c0"),
+                ("two", {"rate": 0.1, "name": "c,1,"}, "name=c0,rate=0.0"),
+            )
+        ]
+        assert (found[0].candidate, found[1].candidates) == ("name=c,1,,rate=0.1", 1)
+        named = decide(study, "c,1,", baseline="c0")
+        assert named.difference.mean == pytest.approx(found[0].difference.mean)
+
     def test_scores_that_were_looked_at_must_stay(self, tmp_path: Path) -> None:
         path = tmp_path / "s.json"
         ask(path, self.scores, 4)
