@@ -169,7 +169,7 @@ def find_columns(cells: pd.DataFrame, reading: Reading, obstacles: Obstacles) ->
         if names.bare(name).lower() in STATE_NAMES
         and not name.startswith((*names.settings, *names.metrics))
     )
-    named = _name_columns(header, names, reading, obstacles)
+    named = _name_columns(cells, names, reading, obstacles)
     if "state" in named:
         states = (named["state"],)
     elif states:
@@ -249,9 +249,10 @@ def _quote(columns: Iterable[str]) -> str:
 
 
 def _name_columns(
-    header: Sequence[str], names: Names, reading: Reading, obstacles: Obstacles
+    cells: pd.DataFrame, names: Names, reading: Reading, obstacles: Obstacles
 ) -> dict[str, str]:
     """The columns that mtdlab has a name for, with a score."""
+    header = [str(name) for name in cells]
     stated = {**reading.columns, **({"score": reading.score} if reading.score else {})}
     named = _find_stated(header, names, stated, obstacles)
     for name in header:
@@ -266,12 +267,13 @@ def _name_columns(
             named[ours] = name
     if "score" not in {*named, *stated}:
         with obstacles.gather():
-            named["score"] = _find_score(header, names)
+            named["score"] = _find_score(cells, names)
     return named
 
 
-def _find_score(header: Sequence[str], names: Names) -> str:
+def _find_score(cells: pd.DataFrame, names: Names) -> str:
     """The only metric of a tracker's table."""
+    header = [str(name) for name in cells]
     metrics = [
         name
         for name in header
@@ -279,6 +281,9 @@ def _find_score(header: Sequence[str], names: Names) -> str:
     ]
     losses = [name for name in header if is_loss(names.bare(name))]
     hint = f", such as --score {losses[0]} --direction minimize" if losses else ""
+    texts = [name for name in header if pd.to_numeric(cells[name], errors="coerce").isna().all()]
+    if len(texts) == 1 and len(header) > 2 and cells[texts[0]].is_unique:
+        hint += f"; where the other columns are models, mtdlab report --block {texts[0]} ranks them"
     return _only(
         metrics,
         header,

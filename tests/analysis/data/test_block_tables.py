@@ -86,6 +86,15 @@ def test_a_loss_needs_a_direction() -> None:
         read(long().replace("score", "val_loss"), score="val_loss")
 
 
+def test_a_matrix_without_block_is_told_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "matrix.csv"
+    for text, told in ((WIDE, True), (long().replace("score", "main"), False)):
+        path.write_text(text)
+        with pytest.raises(TableError, match="no column score among task") as refused:
+            open_table(path, Reading())
+        assert ("are models, mtdlab report --block task ranks" in str(refused.value)) is told
+
+
 def _write_result(folder: Path, model: str, task: str, parts: list[float]) -> Path:
     """A result with the keys that mteb 2.10 writes, and the description of its model."""
     place = folder / model / "0a1b2c3"
