@@ -174,9 +174,12 @@ def refuse_other_page(folder: Path, study: "StudyFrames") -> None:
     done = page[page["state"] == "COMPLETE"].dropna()
     is_same = bool(study.table) and file == [study.invocation.value("table")]
     if len(done) and not is_same and done.merge(study.trials[told], on=told).empty:
+        what, other = "study", "another folder with --out"
+        if study.table:
+            what, other = "table", "this one with --name"
         raise MtdlabError(
-            f"{folder} is the page of another {'table' if study.table else 'study'} {study.name}, "
-            "none of whose trials is in this one; name another folder with --out, or move it away"
+            f"{folder} is the page of another {what} {study.name}, none of whose trials is in this "
+            f"one; name {other}, or move it away"
         )
 
 

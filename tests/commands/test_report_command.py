@@ -270,7 +270,8 @@ def test_the_page_of_a_table_is_not_replaced_by_that_of_another(folder: Path) ->
     page = folder / "reports" / "runs"
     write_files(page / "data", to_parquet(first, generated="today"))
     with pytest.raises(
-        MtdlabError, match="is the page of another table runs, none of whose trials"
+        MtdlabError,
+        match=r"is the page of another table runs, .* one; name this one with --name, or",
     ):
         refuse_other_page(page, other)
     refuse_other_page(page, moved)
