@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -83,7 +84,7 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _propose(
-    name: str, inputs: Mapping[str, str], sizes: Sequence[Size], hours: float, file: Path
+    name: str, inputs: Mapping[str, Any], sizes: Sequence[Size], hours: float, file: Path
 ) -> tuple[Size, float | None, str]:
     """The size of a new study in `file`, its duration in seconds, and both in words.
 
@@ -112,6 +113,22 @@ def _propose(
     return size, seconds, f"{sentence} {left}"
 
 
+def _fit_queue(corpus: str) -> tuple[int, str]:
+    """The size of a queue in which few texts meet keys of their own, and why it is small, if so."""
+    # imported here to start fast: both import NumPy
+    from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
+    from mtdlab.corpus.corpus import check_corpus
+
+    texts, sizes = 2_000, (512, 256, 128, 64)
+    # what is missing here may be there where the study runs
+    with suppress(MtdlabError):
+        texts = len(list(islice(check_corpus(corpus).sides()[0].sentences(), texts)))
+    runs = {size: [RunSizes(64, size, texts)] for size in sizes}
+    queue = next((size for size in sizes if not describe_repeats(texts, "", 0, runs[size])), 64)
+    why = f" The queue has {queue} keys: in a larger one the {texts} texts would meet their own."
+    return queue, why * (queue < max(sizes))
+
+
 def _left_out(whole: Size, size: Size) -> str:
     left = [
         f"{name} {', '.join(map(_scalar, missing))}"
@@ -123,10 +140,11 @@ def _left_out(whole: Size, size: Size) -> str:
     return "; ".join(left) or "nothing"
 
 
-def write_study(name: str, inputs: Mapping[str, str], size: Size, sentence: str = "") -> str:
+def write_study(name: str, inputs: Mapping[str, Any], size: Size, sentence: str = "") -> str:
     """The text of a new study file, with a comment beside what is likely to be changed.
 
-    `inputs`: encoder, corpus and evaluation. `sentence`: on the study's size and duration.
+    `inputs`: encoder, corpus and evaluation, and perhaps the queue size. `sentence`: on the study's
+    size and duration.
     """
     vary = size.vary
     encoder, corpus, varies_method = inputs["encoder"], inputs["corpus"], "method" in vary
@@ -136,8 +154,7 @@ def write_study(name: str, inputs: Mapping[str, str], size: Size, sentence: str 
         from mtdlab.encoders.folders import declared_pooling
 
         trainer["pooling"] = declared_pooling(encoder) or "cls"
-    trainer |= {**inputs, "batch_size": 64} | ({} if varies_method else {"queue_size": 512})
-    trainer |= SETTINGS[encoder == BUILT_IN]
+    trainer |= {**inputs, "batch_size": 64, **SETTINGS[encoder == BUILT_IN]}
     for key in ("steps", "evaluate_every"):
         trainer[key] //= size.part
     question = (
@@ -260,9 +277,11 @@ def init(
     else:
         written = {key: _absolute(source or BUILT_IN, path) for key, source in inputs.items()}
         varied = parse_varied(vary or [_DEFAULT_VARIED])
-    sizes = list_sizes(varied, VALUES, seeds)
+    sizes, why = list_sizes(varied, VALUES, seeds), ""
+    if {"method", "queue_size"}.isdisjoint(varied):
+        written["queue_size"], why = _fit_queue(written["corpus"])
     size, seconds, sentence = _propose(chosen, written, sizes, hours, path)
-    text = write_study(chosen, written, size, sentence)
+    text = write_study(chosen, written, size, sentence := sentence + why)
     _write(path, text, as_json, {"seconds": seconds, "size": sentence})
 
 
@@ -307,7 +326,7 @@ def _write(path: Path, text: str, as_json: bool, found: Mapping[str, Any] | None
 
 def _ask(
     name: str | None, out: Path | None
-) -> tuple[str, dict[str, str], dict[str, list[Any]], int | None]:
+) -> tuple[str, dict[str, Any], dict[str, list[Any]], int | None]:
     """A study's name, inputs, varied values and seeds, each checked before the next question."""
     from mtdlab.config.reader import parse_study
 

@@ -107,6 +107,21 @@ def test_a_study_has_what_fits_its_hours(
     assert found["seconds"] <= 3600 or "8" in options or "take fewer" in found["size"]
 
 
+@pytest.mark.parametrize(("texts", "queue"), [(90, 64), (400, 128), (3000, 512)])
+def test_the_queue_has_few_keys_of_a_text_that_a_step_trains_on(
+    command: Command, tmp_path: Path, texts: int, queue: int
+) -> None:
+    (tmp_path / "text.txt").write_text("".join(f"sentence {at}\n" for at in range(texts)))
+    said = " ".join(command("init mine --corpus text.txt").stdout.split())
+    text = (tmp_path / "mine.yaml").read_text()
+    assert yaml.safe_load(text)["trainer"]["queue_size"] == queue
+    sentence = (
+        f"The queue has {queue} keys: in a larger one the {texts} texts would meet their own."
+    )
+    assert (sentence in said) is (sentence in " ".join(text.split()).replace(" # ", " "))
+    assert (sentence in said) is (queue < 512)
+
+
 def test_a_study_that_cannot_be_timed_is_whole_and_one_that_is_timed_too_long_small(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
