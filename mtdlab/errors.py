@@ -38,12 +38,16 @@ class MissingPackage(MtdlabError, ImportError):
 
 
 @contextmanager
-def refusing(*kinds: type[Exception], what: str = "") -> Iterator[None]:
-    """Raise MtdlabError for an error of these kinds: its message, or `what` and its reason."""
+def refusing(*kinds: type[Exception], what: str = "", hint: str = "") -> Iterator[None]:
+    """Raise MtdlabError for an error of these kinds: its message, or `what`, its reason and `hint`.
+
+    The hint says what the user can do.
+    """
     try:
         yield
     except kinds as error:
-        raise MtdlabError(f"{what}: {reason_of(error)}" if what else str(error)) from None
+        text = f"{what}: {reason_of(error)}" if what else str(error)
+        raise MtdlabError(f"{text}; {hint}" if hint else text) from None
 
 
 _TRAINS = (

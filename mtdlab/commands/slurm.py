@@ -13,7 +13,7 @@ from mtdlab.api.given import Given, as_options
 from mtdlab.api.plan import NoEstimate, find_costs, find_ended, read_begun
 from mtdlab.commands import options as opt
 from mtdlab.commands.show import report_command
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, refusing
 from mtdlab.methods.user_modules import present_evaluator
 from mtdlab.terminal import print_text, warn
 
@@ -89,8 +89,10 @@ def slurm(
         print_text(f"nothing is left to run; next: {report_command(spec.name, url)}")
         return
     path = out or Path(f"{spec.name}.sbatch")
+    unwritable, other_file = f"--out {path}: the script cannot be written", "name another file"
     if path.is_dir() or not path.parent.is_dir():
-        raise _unwritable(path, "is a folder" if path.is_dir() else "no such folder")
+        reason = "is a folder" if path.is_dir() else "no such folder"
+        raise MtdlabError(f"{unwritable}: {reason}; {other_file}")
     ended = find_ended(spec, url)
     # a study that a look may extend can have none left now
     trials = sum(trial.key not in ended for trial in spec.planned_trials())
@@ -116,11 +118,9 @@ def slurm(
     text = job.text()
     # a sweep that runs none of the trials records them
     sweep(spec, url, Execution(jobs=0), models=models, invocation=given.invocation(models))
-    try:
+    with refusing(OSError, what=unwritable, hint=other_file):
         job.logs.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _unwritable(path, error.strerror or str(error)) from None
     if sqlite_file(url) is not None:
         warn(
             f"{mask(url)} is one file, and network file systems do not lock it reliably; "
@@ -146,12 +146,6 @@ def _worker(given: Given, study: str, url: str | None, models: Path, workers: in
     # by the path of this Python, since a node has another PATH; -P: modules in the working folder
     # do not hide installed ones
     return [sys.executable, "-P", "-m", *Invocation("worker", options=options).words]
-
-
-def _unwritable(path: Path, reason: str) -> MtdlabError:
-    return MtdlabError(
-        f"--out {path}: the script cannot be written ({reason.lower()}); name another file"
-    )
 
 
 def _gpus(spec: "StudySpec") -> int:

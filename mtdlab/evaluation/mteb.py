@@ -24,7 +24,7 @@ from mtdlab.data_paths import find_data
 from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder, weights_digest
 from mtdlab.encoders.saved import SentenceEncoder
-from mtdlab.errors import MtdlabError, one_line, require
+from mtdlab.errors import MtdlabError, one_line, refusing, require
 from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.settings.tasks import MTEB
 
@@ -72,14 +72,11 @@ def write_mteb(
                 "evaluation_time": None,
                 "scores": {"test": [row]},
             }
-    try:
+    what = f"mteb {place}: cannot be written"
+    with refusing(OSError, what=what, hint="give a folder you may write to"):
         place.mkdir(parents=True, exist_ok=True)
         for file, content in contents.items():
             (place / file).write_text(json.dumps(content, indent=2) + "\n")
-    except OSError as error:
-        raise MtdlabError(
-            f"mteb {place}: cannot be written: {error.strerror}; give a folder you may write to"
-        ) from None
     return [place / file for file in contents]
 
 

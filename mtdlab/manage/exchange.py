@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.data_paths import exists
-from mtdlab.errors import MtdlabError, StorageError, reason_of, refusing
+from mtdlab.errors import MtdlabError, StorageError, refusing
 from mtdlab.settings.messages import is_study_name
 from mtdlab.store.database import check_file, reading, refuse_damaged, warn_of_network
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
@@ -60,14 +60,10 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     recorded = store and store.study()
     resumed = adapt(recorded.invocation, new) if recorded else NO_INVOCATION
     rename_records(url, old, new, resumed)
-    try:
-        for before, after in present.items():
+    for before, after in present.items():
+        what = f"study {old} is renamed to {new}, but {before} could not be renamed"
+        with refusing(OSError, what=what, hint=f"rename it to {after} yourself"):
             before.rename(after)
-    except OSError as error:
-        raise MtdlabError(
-            f"study {old} is renamed to {new}, but {before} could not be renamed "
-            f"({reason_of(error)}); rename it to {after} yourself"
-        ) from None
     model = store and store.saved_model()
     here = (platform.node(), str((models / old).absolute()))
     # it may be that of another machine, of another study, or in another folder

@@ -467,7 +467,7 @@ def test_a_folder_that_cannot_be_renamed_is_named(
     (tmp_path / "grid").mkdir()
     refuse = Mock(side_effect=PermissionError(13, "Permission denied"))
     monkeypatch.setattr(Path, "rename", refuse)
-    match = r"grid is renamed to new, but .*/grid could not be renamed \(permission denied\); rena"
+    match = r"grid is renamed to new, but .*/grid could not be renamed: permission denied; rename"
     with pytest.raises(MtdlabError, match=match):
         rename_study("grid", "new", two, tmp_path)
     assert names_in(two) == {"new", "drawn"}

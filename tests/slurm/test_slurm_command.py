@@ -95,7 +95,7 @@ def test_the_recorded_command_is_that_of_a_sweep(command: Command) -> None:
 def test_options_reach_the_script(command: Command, tmp_path: Path) -> None:
     options = "--tasks 5 --time 90 --gpus 2 --partition gpu --account 'my lab' --sbatch mem=9G"
     done = command(f"{OWN} {options} --max-array-size 3 --out 'a b/run 1.sbatch'", 2)
-    assert "the script cannot be written (no such folder)" in done.stderr
+    assert "the script cannot be written: no such folder" in done.stderr
     (tmp_path / "a b").mkdir()
     done = command(f"{OWN} {options} --max-array-size 3 --out 'a b/run 1.sbatch'")
     lines = (tmp_path / "a b" / "run 1.sbatch").read_text().splitlines()
@@ -147,7 +147,7 @@ def test_a_password_is_neither_printed_nor_written(
         ("--sbatch array=0-3", "--sbatch array: cannot be set here, the script has its own"),
         ("--partition $'a\\nb'", "partition 'a.*b': a line of #SBATCH cannot hold"),
         ("--max-array-size 1", r"allows no job arrays \(MaxArraySize is 1\)"),
-        ("--out .", "the script cannot be written .is a folder."),
+        ("--out .", "the script cannot be written: is a folder"),
         ("--set trainer=3", "trainer: 3: must be a section"),
         ("--objective own:gone", "own has no function gone"),
     ],
@@ -181,7 +181,7 @@ def test_a_folder_without_permission_is_named(command: Command, tmp_path: Path) 
     closed = tmp_path / "closed"
     closed.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
     done = command(f"{OWN} --out closed/own.sbatch", 2)
-    assert "the script cannot be written (permission denied)" in done.stderr
+    assert "the script cannot be written: permission denied" in done.stderr
 
 
 def measure_here(_server: object, call: Any, _jobs: int) -> list[Measured]:
