@@ -11,6 +11,10 @@ from matplotlib.figure import Figure
 
 from mtdlab.analysis.figures.spots import spots_markup
 
+_INDENT = re.compile(r"\n +")
+_UPRIGHT = re.compile(r' transform="rotate\(-0 [^)]*\)"')
+_PLACE = re.compile(r' (?:d|x|y|transform)="[^"<>]*"')
+_LONG = re.compile(r"\d+\.\d{3,}")
 _DPI = 200
 _COMPRESSION = 2
 
@@ -54,9 +58,14 @@ def to_page(
     markup = svg[svg.index("<svg") :]
     markup = re.sub(r"<(metadata|style)\b.*?</\1>", "", markup, flags=re.DOTALL)
     markup = re.sub(r'<g id="patch_1">.*?</g>', "", markup, count=1, flags=re.DOTALL)
+    markup = re.sub(r'<g id="[^"]*">', "<g>", markup)
     markup = re.sub(r'\bid="', f'id="{prefix}-', markup)
     markup = re.sub(r'xlink:href="#', f'href="#{prefix}-', markup)
     markup = markup.replace("xlink:href=", "href=").replace("url(#", f"url(#{prefix}-")
+    markup = _UPRIGHT.sub("", markup)
+    markup = _INDENT.sub("\n", markup)
+    # less than a screen shows; with the indents it is a sixth of a page
+    markup = _PLACE.sub(lambda place: _LONG.sub(_shorten, place[0]), markup)
     width, height = figure.get_size_inches() * 72
     opening = (
         f'<svg class="{layout}" viewBox="0 0 {width:g} {height:g}" role="group" '
@@ -66,6 +75,11 @@ def to_page(
     )
     markup = re.sub(r"<svg\b[^>]*>", lambda _: opening, markup, count=1)
     return re.sub(r"</svg>\s*$", lambda _: f"</g>{spots_markup(figure)}</svg>", markup)
+
+
+def _shorten(number: re.Match[str]) -> str:
+    """A coordinate to a hundredth of a point."""
+    return f"{round(float(number[0]), 2):g}"
 
 
 class ShownFigure(Figure):

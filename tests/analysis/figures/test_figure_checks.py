@@ -435,3 +435,18 @@ def test_the_svg_file_is_light_whole_and_loads_nothing(composed: Composed) -> No
     assert 'id="patch_1"' in file
     assert "a-patch_1" not in page
     assert page.count("<circle") == page.count('<a href="#trial-') > 10
+
+
+def test_the_page_rounds_coordinates_and_no_text() -> None:
+    with figures.figure_style("plot"):
+        figure, [ax] = figures.new_figure(1, 1, width=4, height=3)
+        ax.plot([1 / 3, 2 / 3], [1, 2])
+        ax.set_title('y="0.0003" d 0.12345')
+        page = figures.to_page(
+            figure, figures.to_svg(figure), name="a", title="0.1234", description="0.5678"
+        )
+    shown = re.findall(r">([^<>]+)<", page)
+    assert {'y="0.0003" d 0.12345', "0.1234", "0.5678"} <= {*shown}
+    places = re.findall(r'<[^>]* (?:d|x|y|transform)="([^"]+)"', page)
+    assert len(places) > 20
+    assert not [place for place in places if re.search(r"\.\d{3}", place)]
