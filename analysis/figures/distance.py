@@ -277,19 +277,6 @@ def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
     style.add_legend(ax)
 
 
-def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> None:
-    """A study's `compute_paired_curve`, and the paper's curve minus its mean over its levels."""
-    centre = float(published["mean"].mean())
-    deviations = published[["mean", "low", "high"]] - centre
-    ax.axhline(0, color=style.RUN, linewidth=1)
-    draw_curve(curve, ax, label="this study")
-    draw_curve(deviations.join(published["mtd"]), ax, label="paper", mark=style.PAPER)
-    style.label_mtd_axis(ax, pd.concat([curve["mtd"], published["mtd"]]))
-    style.keep_span(ax)
-    style.label_deviation(ax, "deviation from the mean\nover its levels")
-    style.add_legend(ax)
-
-
 def draw_conditions(
     curves: Mapping[str, pd.DataFrame],
     ax: Axes,
@@ -310,19 +297,6 @@ def draw_conditions(
     _label_axes(ax, every["mtd"], name)
     if distance:
         ax.set_xlabel(distance)
-
-
-def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str) -> None:
-    """A curve or a point for each method with an MTD, a horizontal line for each without.
-
-    `table` is `compute_methods`, at least one row with an MTD; `names` are the methods' labels.
-    """
-    lines = 0
-    for place, (method, rows) in enumerate(table.groupby("method")):
-        label, line = style.printable(names.get(str(method), str(method))), style.line_of(lines)
-        _draw_means(rows, ax, label=label, mark=style.mark_of(place), line=line)
-        lines += bool(rows["mtd"].isna().any())
-    _label_axes(ax, table["mtd"].dropna(), name)
 
 
 def _draw_means(

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mtdlab.analysis.data.runs import format_mtd, name_levels
 from mtdlab.analysis.figures import style
-from mtdlab.analysis.figures.distance import scatter_by_mtd
 from mtdlab.analysis.statistics.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
 
 _ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
@@ -19,23 +18,6 @@ _INDEX = "index of the singular value, largest first"
 # A line of a few hundred pixels shows no more points than this.
 _MOST_POINTS = 256
 _MARKED = 12
-
-
-def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
-    """Alignment and uniformity of each run, in the mark of its MTD.
-
-    The axes show the runs alone: the ideal point, which their names state, is far from most.
-    `distances` is `compute_distances`, at least one row.
-    """
-    marks = style.LevelMarks(distances["mtd"])
-    scatter_by_mtd(distances, ax, "uniformity", "alignment", marks, value="alignment")
-    _label_plane(ax)
-    marks.explain(ax)
-
-
-def _label_plane(ax: Axes) -> None:
-    ax.set_xlabel(f"uniformity (lower: more spread out; ideal −{-IDEAL_UNIFORMITY:g})")
-    ax.set_ylabel(f"alignment (lower: pairs closer; ideal {IDEAL_ALIGNMENT:g})")
 
 
 def draw_paths(paths: pd.DataFrame, ax: Axes, *, names: Mapping[str, str]) -> None:
@@ -49,7 +31,8 @@ def draw_paths(paths: pd.DataFrame, ax: Axes, *, names: Mapping[str, str]) -> No
         ax.plot(rows["uniformity"], rows["alignment"], color=colour, linewidth=1)
         last = rows.tail(1)
         ax.plot(last["uniformity"], last["alignment"], marker, color=colour, label=name)
-    _label_plane(ax)
+    ax.set_xlabel(f"uniformity (lower: more spread out; ideal −{-IDEAL_UNIFORMITY:g})")
+    ax.set_ylabel(f"alignment (lower: pairs closer; ideal {IDEAL_ALIGNMENT:g})")
     style.add_legend(ax)
 
 

@@ -18,7 +18,6 @@ from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import PARTS
 
 _SHIFT = 0.06
-_NEAR = 0.05
 
 
 def varied_components(cells: pd.DataFrame) -> list[str]:
@@ -85,33 +84,6 @@ def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) 
     ax.set_xlabel(style.printable(name_setting(first)), parse_math=False)
     style.label_deviation(ax, "difference from the\nseed's mean")
     style.add_legend(ax)
-
-
-def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str) -> None:
-    """The mean score of each row against the seconds of a trial, numbered from 1.
-
-    `table` has seconds, mean, low, high.
-    """
-    ax.vlines(table["seconds"], table["low"], table["high"], color=style.ACCENT, linewidth=1.2)
-    ax.plot(table["seconds"], table["mean"], "o", color=style.ACCENT)
-    add_spots(ax, table["seconds"], table["mean"], table)
-    points = table[["seconds", "mean"]].to_numpy(dtype=np.float64)
-    scaled = points / [points[:, 0].max(), np.ptp(ax.get_ylim())]
-    for place, point in enumerate(points, start=1):
-        # the numbers of close points alternate between their right and their left
-        near = np.abs(scaled[: place - 1] - scaled[place - 1]).max(axis=1) < _NEAR
-        is_left = near.sum() % 2 == 1
-        ax.annotate(
-            str(place),
-            tuple(point),
-            xytext=(-4 if is_left else 4, 3),
-            textcoords="offset points",
-            ha="right" if is_left else "left",
-            fontsize=style.LEGEND_SIZE,
-        )
-    ax.set_xlim(0, 1.1 * float(table["seconds"].max()))
-    ax.set_xlabel("seconds of a trial")
-    style.label_score(ax, name)
 
 
 _MOST_VALUES = 8

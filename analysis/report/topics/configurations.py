@@ -68,24 +68,6 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str) -> Dr
     return Drawing(title, [("", panel)], height=height, rigid=True, caption=caption, alt=alt)
 
 
-def draw_costs(context: StudyContext, table: pd.DataFrame) -> Drawing | None:
-    """The mean score against the seconds of a trial; None without durations of two rows."""
-    drawn, rows, _ = _choose(context, table)
-    if drawn["seconds"].notna().sum() < 2:
-        return None
-    score = context.score_label
-    return Drawing(
-        "Score against duration",
-        [("", lambda ax: figures.draw_costs(drawn, ax, name=score))],
-        height=3.6,
-        caption=f"A point per row, numbered from the {context.write.say('highest')} mean: "
-        + "; ".join(f"{place} {row}" for place, row in enumerate(rows, start=1))
-        + f". Bars are {PERCENT} CIs of the mean score over seeds{describe_covered(table)}. "
-        "Durations are comparable where trials ran on one machine without other load.",
-        alt=drawn["text"].iloc[0],
-    )
-
-
 COSTS = (
     "Seconds and memory are means over trials: of the duration, evaluations included, and of the "
     "peak of the trial's process, or allocated on its GPU."
@@ -146,10 +128,9 @@ def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, l
     for row in drawn.to_dict("records"):
         mean = Estimate(row["mean"], row["low"], row["high"])
         interval = describe_interval(mean, LEVEL, write=context.write)
-        cost = f", {row['seconds']:.1f} s a trial" if np.isfinite(row["seconds"]) else ""
         texts.append(
             f"{row[NAME]}: mean of {format_count(row['seeds'], 'seed')} "
-            f"{context.write.score(mean.mean)}{interval and f' ({interval})'}{cost}"
+            f"{context.write.score(mean.mean)}{interval and f' ({interval})'}"
         )
     return drawn.assign(text=texts, trial=drawn["number"]), drawn[_SHORT].tolist(), label
 
@@ -170,10 +151,7 @@ def build(context: StudyContext) -> Contents | None:
         return None
     return Contents(
         csv={"configurations": context.write.frame(table.drop(columns=NAME))},
-        figures={
-            "configurations": draw_ranked(context, table, title="Score by configuration"),
-            "configuration_costs": draw_costs(context, table),
-        },
+        figures={"configurations": draw_ranked(context, table, title="Score by configuration")},
         text=context.best.describe(),
         tables=[show_ranked(context, table, "configurations")],
     )

@@ -5,21 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import published_sts, published_transfer
 from mtdlab.analysis.inference.best import runs_by_method
 from mtdlab.analysis.questions.best import BestQuestion, rank
-from mtdlab.analysis.questions.wording import PERCENT, clean
-from mtdlab.analysis.report.cells import describe_covered, make_table, number
-from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
-from mtdlab.analysis.report.topics.configurations import COSTS, draw_costs, draw_ranked, show_ranked
-from mtdlab.analysis.report.topics.references import choose_lines
+from mtdlab.analysis.questions.wording import PERCENT
+from mtdlab.analysis.report.cells import make_table, number
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.configurations import COSTS, draw_ranked, show_ranked
 from mtdlab.analysis.statistics.methods import compute_method_properties
 
-MOST_CURVES = 4
-"""The most methods in one figure against MTD; there is no space for the legend of more."""
 _PROPERTIES = (
     f"Geometry at the checkpoint that was kept; costs of a trial. Mean with its {PERCENT} CI over "
     "seeds, and the difference to the row with the best mean score, its CI simultaneous for all "
@@ -57,7 +52,7 @@ def build(context: StudyContext) -> Contents | None:
     shown = properties.assign(method=named).dropna(axis="columns", how="all")
     return Contents(
         csv={"methods": context.write.frame(best.compared), "method_properties": properties},
-        figures={"methods": draw(context, table), "method_costs": draw_costs(context, table)},
+        figures={"methods": draw(context, table)},
         text=best.describe(),
         tables=[
             show_ranked(context, rank(table), "methods"),
@@ -89,35 +84,10 @@ def _build_published(context: StudyContext) -> Contents | None:
 
 
 def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
-    """The figure of score against MTD by method; rows where none has an MTD or they are many."""
-    title = "Score by method"
+    """The figure of the rows, which says whether one learning rate served all methods."""
     runs = runs_by_method(context.trials, context.study.settings)
-    has_distance, rate = table["mtd"].notna(), _describe_rate(runs, context.study)
-    is_few = table["method"].nunique() <= MOST_CURVES and not context.best.mixes_settings
-    if not has_distance.any() or not is_few:
-        drawn = draw_ranked(context, table, title=title)
-        return replace(drawn, caption=drawn.caption + rate)
-    by, traced = ["method", "mtd"], table.fillna({"mtd": 0.0})
-    labels = describe_means(traced, runs, by=by, write=context.write)
-    labels["text"] = [
-        f"{clean(context.name_method(method))}. {text}"
-        for method, text in zip(table["method"], labels["text"], strict=True)
-    ]
-    names, score, means = context.study.methods, context.score_label, table.join(labels)
-    references = choose_lines(context)
-
-    def panel(ax: Axes) -> None:
-        figures.draw_methods(means, ax, names=names, name=score)
-        figures.draw_references(references, ax)
-        figures.add_legend(ax)
-
-    lines = "" if has_distance.all() else " Methods without an MTD are horizontal lines."
-    covered = f"{PERCENT} CIs over seeds{describe_covered(table)}"
-    caption = f"Mean over seeds; bars and bands are {covered}.{lines}{rate}"
-    if references:
-        caption += " Dotted lines are scores without training."
-    alt = means.iloc[int(means["mean"].argmax())]["text"]
-    return Drawing(title, [("", panel)], height=4.2, caption=caption, alt=alt)
+    drawn = draw_ranked(context, table, title="Score by method")
+    return replace(drawn, caption=drawn.caption + _describe_rate(runs, context.study))
 
 
 TOPIC = Topic(

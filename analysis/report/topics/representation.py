@@ -4,7 +4,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import MOST_MARKED
-from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
+from mtdlab.analysis.data.runs import choose_evenly, completed_runs
 from mtdlab.analysis.measures.spherical_cap import DIMENSIONS, compute_spherical_cap
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import capitalise, clean
@@ -35,7 +35,7 @@ def _build_geometry(context: StudyContext) -> Contents | None:
         return None
     curves = compute_geometry(runs)
     described = runs.merge(context.curve_trials[["number", *PARTS, "score"]])
-    # curves of few levels show what distances and the plane would
+    # curves of few levels show what distances would
     few = curves["mtd"].nunique() <= MOST_MARKED
     means = curves.pivot(index=["mtd", "n", "seeds"], columns="measure", values="mean")
     shown = means[list(GEOMETRY)[:2] if few else list(GEOMETRY)].reset_index()
@@ -52,7 +52,6 @@ def _build_geometry(context: StudyContext) -> Contents | None:
         )
     }
     if not few:
-        drawings["alignment_uniformity_plane"] = _draw_plane(described)
         drawings["distance"] = _draw_curves(
             curves,
             described,
@@ -99,20 +98,6 @@ def _draw_curves(
         alt=" ".join(
             describe_curve(curves[measure], f"{capitalise(label)} is", decimals=3)
             for measure, _, label in panels
-        ),
-    )
-
-
-def _draw_plane(runs: pd.DataFrame) -> Drawing:
-    nearest = runs.iloc[int(runs["l2"].argmin())]
-    return Drawing(
-        "Alignment and uniformity of each trial",
-        [("", lambda ax: figures.draw_plane(runs, ax))],
-        height=4.2,
-        caption="A point per trial. The ideal point, alignment 0 and uniformity −4, lies outside.",
-        alt=(
-            f"The trial nearest the ideal has MTD {format_mtd(nearest['mtd'])}, alignment "
-            f"{nearest['alignment']:.3f} and uniformity {nearest['uniformity']:.3f}."
         ),
     )
 

@@ -282,10 +282,12 @@ def _build_published(context: StudyContext) -> Contents | None:
     """The study's curve beside the paper's; None for a program, or without two levels."""
     if len(context.paired) < 2 or context.study.program or context.write.is_turned:
         return None
-    published = load_curve("figure2_mtd")
+    published, name = load_curve("figure2_mtd"), "deviation from the mean\nover its levels"
+    centred = published.assign(**published[["mean", "low", "high"]] - published["mean"].mean())
+    curves = {"this study": context.paired, "paper": centred}
     drawing = Drawing(
         "Shape of the curve beside that of the paper",
-        [("", lambda ax: figures.draw_deviations(context.paired, published, ax))],
+        [("", lambda ax: figures.draw_conditions(curves, ax, name=name))],
         height=3.2,
         caption=(
             f"Each curve minus its mean over its own levels, which differ; the paper's is figure 2 "

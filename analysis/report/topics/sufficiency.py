@@ -7,6 +7,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import MOST_MARKED, describe_means
+from mtdlab.analysis.data.runs import choose_evenly
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations
 from mtdlab.analysis.questions.sufficiency import (
@@ -16,10 +17,9 @@ from mtdlab.analysis.questions.sufficiency import (
 )
 from mtdlab.analysis.questions.wording import PERCENT, describe_items
 from mtdlab.analysis.report.cells import make_table
-from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.sufficiency import Sufficiency, describe_confounding
 
-_MOST_LEVELS = 20
 _CELL = ["mtd", "ratio", "ema_decay"]
 _NAMES = {
     "mtd": "MTD",
@@ -114,49 +114,30 @@ def _show(tests: pd.DataFrame, items: int) -> Table:
 def _draw(
     context: StudyContext, cells: pd.DataFrame, is_tested: bool, answer: str
 ) -> Drawing | None:
-    """The figure of the mean of every configuration, the EMA decay down and K/N across."""
-    decays = cells["ema_decay"].nunique() if len(cells) else 0
-    if not decays or max(decays, cells["ratio"].nunique()) > _MOST_LEVELS:
+    """The figure of the mean of every configuration over MTD, a line for each EMA decay.
+
+    None without two points of a line, and where an EMA decay and a K/N have several MTDs.
+    """
+    if "within_low" not in cells or cells["ema_decay"].is_unique:
         return None
+    decays = pd.DataFrame({"ema_decay": np.unique(cells["ema_decay"])})
+    drawn = cells.merge(choose_evenly(decays, MOST_MARKED), on="ema_decay")
+    some = "" if len(drawn) == len(cells) else f" Drawn: {MOST_MARKED} of {len(decays)} EMA decays."
     adjusted = ", adjusted for seeds that are missing" if is_tested else ""
     best = cells.iloc[int(cells["mean"].argmax())]
     write, score = context.write, f"mean {context.score_label}"
     highest = f"The {write.say('highest')} mean is {write.score(best['mean'])}"
-    alt = f"{answer} {highest}, of {name_cell(best)}."
-    if decays <= MOST_MARKED and "within_low" in cells:
-        ratios = ", ".join(f"{ratio:g}" for ratio in sorted(cells["ratio"].unique()))
-        return Drawing(
-            "Score by EMA decay over MTD",
-            [("", lambda ax: figures.draw_divisions(cells, ax, name=score))],
-            height=3.9,
-            caption=(
-                f"Mean score{adjusted}: a line per EMA decay η, a point per K/N ({ratios} from "
-                f"left to right); bars are {PERCENT} intervals within seeds. If MTD alone "
-                "determined the score, the lines would coincide."
-            ),
-            alt=alt,
-        )
-
-    def panel(ax: Axes) -> None:
-        figures.draw_grid(
-            cells,
-            ax,
-            by=("ema_decay", "ratio"),
-            value="mean",
-            labels=("EMA decay η", "queue size in batches, K/N"),
-            name="{:g}".format,
-        )
-
+    ratios = ", ".join(f"{ratio:g}" for ratio in sorted(cells["ratio"].unique()))
     return Drawing(
-        "Score by EMA decay and queue size",
-        [("", panel)],
-        height=1.1 + 0.4 * decays,
-        rigid=True,
+        "Score by EMA decay over MTD",
+        [("", lambda ax: figures.draw_divisions(drawn, ax, name=score))],
+        height=3.9,
         caption=(
-            f"Mean score of each configuration{adjusted}. If MTD alone determined the score, "
-            "cells of equal 1/(1 − η) + K/N would have equal scores."
+            f"Mean score{adjusted}: a line per EMA decay η, a point per K/N ({ratios} from "
+            f"left to right); bars are {PERCENT} intervals within seeds. If MTD alone "
+            f"determined the score, the lines would coincide.{some}"
         ),
-        alt=alt,
+        alt=f"{answer} {highest}, of {name_cell(best)}.",
     )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import varied_settings
 from mtdlab.analysis.inference.shapes import compare_columns
 from mtdlab.analysis.questions.best import BestQuestion
@@ -127,25 +126,6 @@ def test_one_curve_is_of_one_method(mixed: pd.DataFrame) -> None:
     assert select_curve_trials(one, SETTINGS) is one
 
 
-def test_methods_without_an_mtd_are_horizontal_lines(mixed: pd.DataFrame) -> None:
-    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-    figures.draw_methods(methods_of(mixed), ax, names={"mocose": "MoCoSE"}, name="s")
-    lines = {str(line.get_label()): line for line in ax.get_lines()}
-    lines = {name: line for name, line in lines.items() if not name.startswith("_")}
-    assert list(lines) == ["bare (no MTD)", "MoCoSE", "plain (no MTD)", "queued"]
-    np.testing.assert_array_equal(lines["MoCoSE"].get_xydata(), [[5, 30], [8, 40]])
-    assert lines["plain (no MTD)"].get_ydata() == [38, 38]
-
-
-def test_a_wide_range_with_a_horizontal_line_has_margins(mixed: pd.DataFrame) -> None:
-    wide = mixed[mixed["method"].isin(["mocose", "plain"])].replace({"mtd": {8.0: 202.5}})
-    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-    figures.draw_methods(methods_of(wide), ax, names={}, name="s")
-    low, high = ax.get_xlim()
-    assert 3 < low < 5
-    assert 205 < high < 300
-
-
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_the_page_compares_methods_and_says_whose_the_curve_is(
     mixed: pd.DataFrame, tmp_path: Path
@@ -200,9 +180,8 @@ def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame) -> None:
 def test_without_any_mtd_methods_are_rows(mixed: pd.DataFrame, tmp_path: Path) -> None:
     trials = mixed[mixed["method"].isin(["plain", "bare"])]
     written, page = report_of(build_study(trials), tmp_path, topic.TOPIC)
-    names = ["method_costs.png", "method_costs.svg", "methods.png", "methods.svg"]
-    assert sorted(path.name for path in written.figures) == names
-    assert "horizontal lines" not in page
+    assert sorted(path.name for path in written.figures) == ["methods.png", "methods.svg"]
+    assert "Score by method" in page
 
 
 def test_parts_of_a_study_of_methods_are_drawn_apart(mixed: pd.DataFrame) -> None:
