@@ -1,20 +1,13 @@
-"""Figures of the settings: parallel coordinates, interactions, costs, the parts of an MTD."""
-
-from collections.abc import Mapping
-from typing import Any
+"""Figures of the settings: interactions, the parts of an MTD."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize
-from matplotlib.ticker import MaxNLocator
 
 from mtdlab.analysis.data.points import format_component
 from mtdlab.analysis.data.settings import format_value, name_setting, write_setting
 from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.spots import add_spots
-from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import PARTS
 
 _SHIFT = 0.06
@@ -84,82 +77,3 @@ def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) 
     ax.set_xlabel(style.printable(name_setting(first)), parse_math=False)
     style.label_deviation(ax, "difference from the\nseed's mean")
     style.add_legend(ax)
-
-
-_MOST_VALUES = 8
-_WIDE = 10.0
-_BAND = 0.17
-_LETTERS = 14
-
-
-def draw_parallel(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str) -> None:
-    """A line for each configuration, coloured by its mean score, which stands at the right.
-
-    The values of a setting stand in a gap of the lines, which they would cover otherwise. `table`
-    has a column per setting and mean; `names` are the texts above the columns, in their order.
-    """
-    scores = table["mean"].to_numpy(dtype=np.float64)
-    low, high = float(scores.min()), float(scores.max())
-    margin = max(style.least_span() - (high - low), 0.0) / 2
-    norm = Normalize(low - margin, high + margin)
-    order, right = np.argsort(scores), np.asarray(norm(scores), dtype=np.float64)
-    placed = [_place(table[setting]) for setting in names]
-    heights = [column for column, _ in placed]
-    for at, (left, here) in enumerate(zip(heights, [*heights[1:], right], strict=True)):
-        end = at + 1 - (_BAND if at + 1 < len(heights) else 0)
-        starts, ends = (np.full(len(table), place) for place in (at + _BAND, end))
-        lines = np.stack([np.column_stack([starts, left]), np.column_stack([ends, here])], 1)
-        colours = style.COLOURS(norm(scores[order]))
-        ax.add_collection(LineCollection(list(lines[order]), colors=colours, linewidths=1.2))
-    centred: dict[str, Any] = {"ha": "center", "va": "center", "parse_math": False}
-    for at, (_, ticks) in enumerate(placed):
-        for text, height in ticks.items():
-            ax.text(at, height, text, fontsize=style.LEGEND_SIZE, **centred)
-    add_spots(ax, np.full(len(table), float(len(placed))), right, table)
-    _finish(ax, norm, list(names.values()), name)
-
-
-def _place(values: pd.Series) -> tuple[Floats, dict[str, float]]:
-    """The heights of the values, 0 to 1, and those at which texts stand: even for few values."""
-    numeric = values.dtype.kind in "iuf"
-    values = values if numeric else values.astype("str")
-    distinct = sorted(values.unique())
-    if not numeric or len(distinct) <= _MOST_VALUES:
-        places = {value: at / max(len(distinct) - 1, 1) for at, value in enumerate(distinct)}
-        shown = distinct[:: -(-len(distinct) // _MOST_VALUES)]
-        ticks = {_name(value): places[value] for value in shown}
-        return values.map(places).to_numpy(dtype=np.float64), ticks
-    low, high = float(distinct[0]), float(distinct[-1])
-    scale = np.log if low > 0 and high > _WIDE * low else np.asarray
-    first, last = float(scale(low)), float(scale(high))
-    scaled = np.asarray(scale(values.to_numpy(dtype=np.float64)))
-    middle = (first + last) / 2
-    between = float(np.exp(middle)) if scale is np.log else middle
-    ticks = {_name(low): 0.0, _name(float(f"{between:.2g}")): 0.5, _name(high): 1.0}
-    return (scaled - first) / (last - first), ticks
-
-
-def _name(value: object) -> str:
-    text = style.printable(format_value("", value))
-    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
-
-
-def _finish(ax: Axes, norm: Normalize, names: list[str], name: str) -> None:
-    last = len(names)
-    ax.set_xlim(-0.4, last)
-    ax.set_ylim(-0.08, 1.08)
-    ax.set_xticks(range(last), [text.replace(" ", "\n") for text in names], parse_math=False)
-    ax.tick_params(axis="x", length=0)
-    ax.grid(visible=False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_visible(False)
-    ax.spines["right"].set_visible(True)
-    ax.yaxis.tick_right()
-    ax.yaxis.set_label_position("right")
-    low, high = float(norm.vmin or 0), float(norm.vmax or 0)
-    ticks = np.asarray(MaxNLocator(nbins=5).tick_values(low, high))
-    ticks = ticks[(ticks >= low) & (ticks <= high)]
-    ax.set_yticks(
-        np.asarray(norm(ticks)), [f"{style.score_format().as_read(tick):g}" for tick in ticks]
-    )
-    ax.set_ylabel(name.replace(" (", "\n(", 1), color=style.INK, parse_math=False)

@@ -1,6 +1,6 @@
 """Topics: configurations compared where neither MTD nor the method varies; settings and score."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,10 +8,8 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.frames import DIFFERENCE
-from mtdlab.analysis.data.points import describe_means
-from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_settings
-from mtdlab.analysis.inference.intervals import Estimate, summarise
-from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.data.runs import completed_runs, varied_settings
+from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.questions.best import NAME, BestQuestion, list_settings, name_table
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval
 from mtdlab.analysis.report.cells import LEVEL, describe_covered, format_count, make_table
@@ -21,7 +19,6 @@ from mtdlab.analysis.statistics.baseline import add_baseline, name_baseline
 from mtdlab.analysis.statistics.configurations import (
     MOST_RUNS,
     compute_importances,
-    independent_settings,
     name_values,
 )
 
@@ -167,85 +164,35 @@ TOPIC = Topic(
 """The topic of a study that varies, for example, the learning rate alone."""
 
 
-_FEWEST_LINES = 3
-_MOST_LINES = 200
-_MOST_COLUMNS = 7
 _MOST_LABEL = 30
 
 
 def _build_importances(context: StudyContext) -> Contents | None:
-    """The importances; None unless two settings vary independently in at least 3 configurations."""
+    """The importances; None unless two settings vary independently in at least 20 runs."""
     settings, runs = context.study.compared, completed_runs(context.trials)
-    names = independent_settings(runs, settings)[:_MOST_COLUMNS]
-    if len(names) < 2 or len(means := summarise(runs, by=names)) < _FEWEST_LINES:
-        return None
-    labels = {name: clean(context.labels.get(name, name), most=_MOST_LABEL) for name in names}
     table = compute_importances(context.trials, settings)
-    table = table.assign(label=table["setting"].replace(labels).astype("str"))
-    described = means.join(_describe_lines(context, means, runs, labels))
-    varied = varied_settings(runs, settings)
-    left = [clean(name, most=_MOST_LABEL) for name in varied if name not in labels]
-    text = _describe_importances(table, min(len(runs), MOST_RUNS), left)
-    shown = table[["label", "importance"]].round(3).rename(columns={"label": "setting"})
-    return Contents(
-        csv={"importances": table, "parallel_coordinates": context.write.frame(means)},
-        figures={"parallel_coordinates": _draw_parallel(described, labels, context.score_label)},
-        text=[text],
-        tables=[make_table(shown, caption="Hyperparameter importances.", csv="importances")],
-    )
-
-
-def _describe_lines(
-    context: StudyContext, means: pd.DataFrame, runs: pd.DataFrame, labels: Mapping[str, str]
-) -> pd.DataFrame:
-    """The text of each line: its mean, and the settings that are no part of MTD."""
-    described = describe_means(means, runs, by=list(labels), write=context.write)
-    others = [name for name in labels if name not in (*PARTS, "mtd")]
-    described["text"] += [
-        "".join(f", {labels[name]} {clean(str(row[name]))}" for name in others)
-        for row in means.to_dict("records")
-    ]
-    return described
-
-
-def _describe_importances(table: pd.DataFrame, runs: int, left_out: Sequence[str]) -> str:
-    """Sentences on the largest importance, and on what importances are; empty with too few runs."""
     if not len(table):
-        return ""
-    first, left = table.iloc[0], ""
-    if left_out:
+        return None
+    labels = [context.labels.get(name, name) for name in table["setting"]]
+    table = table.assign(label=[clean(label, most=_MOST_LABEL) for label in labels])
+    names = [name for name in varied_settings(runs, settings) if name not in {*table["setting"]}]
+    left = ""
+    if names:
         left = (
             " Left out, since other settings determine them or not all trials have them: "
-            f"{', '.join(left_out)}."
+            f"{', '.join(clean(name, most=_MOST_LABEL) for name in names)}."
         )
-    return (
+    first = table.iloc[0]
+    text = (
         f"The score depends most on {first['label']} (importance {first['importance']:.2f}). "
-        f"Importances are shares of the variance of the score over {runs:,} trials that a random "
-        "forest explains by each setting, with its interactions (functional ANOVA, as Optuna "
-        f"computes it); the share of the seed is what does not depend on a setting.{left}"
+        f"Importances are shares of the variance of the score over {min(len(runs), MOST_RUNS):,} "
+        "trials that a random forest explains by each setting, with its interactions (functional "
+        "ANOVA, as Optuna computes it); the share of the seed is what does not depend on a "
+        f"setting.{left}"
     )
+    shown = table[["label", "importance"]].round(3).rename(columns={"label": "setting"})
+    tables = [make_table(shown, caption="Hyperparameter importances.", csv="importances")]
+    return Contents(csv={"importances": table}, text=[text], tables=tables)
 
 
-def _draw_parallel(table: pd.DataFrame, names: Mapping[str, str], score: str) -> Drawing:
-    """The figure with a line per configuration through its settings to its mean score."""
-    drawn, caption = table, "A line per configuration, coloured by its mean score over seeds."
-    if len(table) > _MOST_LINES:
-        drawn = choose_evenly(table.sort_values("mean", kind="stable"), _MOST_LINES)
-        caption += (
-            f" Drawn: {_MOST_LINES} of {len(table):,}, evenly chosen in the order of the score."
-        )
-    return Drawing(
-        "Configurations as parallel coordinates",
-        [("", lambda ax: figures.draw_parallel(drawn, ax, names=names, name=score))],
-        height=3.8,
-        caption=caption,
-        alt=table.iloc[int(table["mean"].argmax())]["text"],
-    )
-
-
-IMPORTANCES = Topic(
-    "importances",
-    "Settings and score",
-    _build_importances,
-    csv=["importances", "parallel_coordinates"],
-)
+IMPORTANCES = Topic("importances", "Settings and score", _build_importances, csv=["importances"])

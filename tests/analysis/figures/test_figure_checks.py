@@ -369,12 +369,10 @@ def test_importances_are_of_settings_that_vary_independently() -> None:
     assert not len(compute_importances(trials[trials["ema_decay"] == 0.75], SETTINGS))
 
 
-def test_parallel_coordinates_are_of_configurations() -> None:
+def test_importances_are_a_section_where_two_settings_vary() -> None:
     contents = settings_topic.IMPORTANCES.build(StudyContext(build_study(make_trials())))
-    table = contents.csv["parallel_coordinates"]
-    assert list(table)[:2] == ["ema_decay", "queue_size"]
-    assert len(table) == 8
-    assert table["seeds"].tolist() == [3] * 8
+    assert [*contents.csv["importances"]] == ["setting", "importance", "label"]
+    assert {"ema_decay η", "queue_size K"} <= {*contents.csv["importances"]["label"]}
     one = build_study(make_trials(decays=(0.75,)))
     assert settings_topic.IMPORTANCES.build(StudyContext(one)) is None
 

@@ -111,9 +111,9 @@ def fail(trials: pd.DataFrame, number: int, reason: str) -> None:
 def test_a_full_study_has_every_section(report: Report) -> None:
     check_sound(report)
     assert text_of(report).count("are exploratory: not adjusted for their number") == 1
-    assert [path.suffix for path in report.figures] == [".png", ".svg"] * 12
+    assert [path.suffix for path in report.figures] == [".png", ".svg"] * 11
     assert " ".join(path.stem for path in report.figures[::2]) == (
-        "mtd_curve mtd_published sufficiency parallel_coordinates mtd_by_batch ema_decay "
+        "mtd_curve mtd_published sufficiency mtd_by_batch ema_decay "
         "batch_size initial_queue queue_slices alignment_uniformity distance spectra"
     )
     text = text_of(report)
@@ -166,7 +166,7 @@ def test_two_builds_are_the_same_bytes(report: Report, full: StudyFrames, tmp_pa
 def test_the_page_states_its_finding_in_every_figure(report: Report) -> None:
     page = report.page.read_text(encoding="utf-8")
     findings = re.findall(r"<desc[^>]*>([^<]+)</desc>", page)
-    assert len(findings) == 2 * 12
+    assert len(findings) == 2 * 11
     assert all(re.search(r"\d", finding) for finding in findings)
     assert "http:" not in page
     assert "https:" not in page.replace(PAPER, "")
@@ -287,7 +287,7 @@ def make_state(state: str) -> StudyFrames:
         ),
         pytest.param("1", 3, ["all scored trials have the same MTD"], marks=pytest.mark.slow),
         ("failed", 0, ["All 24 trials failed", "FAIL reason 0 of some length", "not recorded"]),
-        ("running", 8, ["Running 22 of 24 trials complete, 2 running"]),
+        ("running", 7, ["Running 22 of 24 trials complete, 2 running"]),
         ("NaN", 0, ["24 completed trials excluded for lack of a score."]),
     ],
 )
