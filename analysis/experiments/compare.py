@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.frames import MEAN, Settings
-from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.frames import MEAN, Settings, StudyFrames
 from mtdlab.analysis.data.meaning import add_meaning
 from mtdlab.analysis.data.published import METHOD
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
@@ -138,35 +137,28 @@ class Comparison:
 
 
 def compare(
-    trials: pd.DataFrame,
-    experiment: Experiment,
-    settings: Settings,
-    *,
-    items: ItemScores | None = None,
-    curves: pd.DataFrame | None = None,
-    width: int | None = None,
+    study: StudyFrames, experiment: Experiment, width: int | None = None
 ) -> Comparison | None:
     """The comparison of a study with an experiment; None if no setting of it varies.
 
-    Intervals cover the sampling of `items` where every run has them; `curves` are for
-    `experiment.measured`. Published widths are scaled to the encoder's `width`; None if that is not
-    known: then none is matched.
+    Intervals cover the sampling of the study's items where every run has them. Published widths are
+    scaled to the encoder's `width`; None if that is not known: then none is matched.
     """
-    every = select_runs(trials, experiment, settings, width)
+    settings = study.compared
+    every = select_runs(study.trials, experiment, settings, width)
     if not len(every):
         return None
     runs, balanced = balance_runs(every, experiment, settings)
     by, differs = list(experiment.by), find_differing(runs, experiment)
-    table = join_published(summarise_scores(runs, by=by, items=items), runs, experiment)
+    table = join_published(summarise_scores(runs, by=by, items=study.items), runs, experiment)
     table = table[[*by, *MEAN, "items", "published"]]
     if "method" in differs:
         table["published"] = np.nan
     placed = runs.merge(table[by].reset_index(names="row"), on=by)
     scores = placed.pivot_table(index="seed", columns="row", values="score")
     paired = complete_block(scores) if balanced else scores.iloc[:0, :0]
-    if experiment.measured and curves is not None and len(curves):
-        name = experiment.measured
-        measured = runs["number"].map(curves.groupby("number")[name].mean())
+    if (name := experiment.measured) and len(study.curves):
+        measured = runs["number"].map(study.curves.groupby("number")[name].mean())
         of_rows = runs.assign(**{name: measured}).groupby(by)[name].mean()
         table = table.merge(of_rows.reset_index(), on=by, how="left")
     labels = {name: settings[name].label for name in experiment.by if name in settings}

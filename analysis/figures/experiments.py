@@ -1,4 +1,4 @@
-"""Figures of one experiment: values along a line, rows of text, a grid, seeds side by side.
+"""Figures of one experiment: values along a line, rows of text, a grid.
 
 A table has a row per value, as `Comparison.table`; `names` are those of its rows, in order. `label`
 is the label of the axis of values, `name` that of the axis of scores.
@@ -25,7 +25,6 @@ _ASIDE = 0.1
 # Points below the best at which the colours end, so that one collapsed cell does not turn
 # all the others alike.
 _SPAN = 5.0
-_GROUP = 0.8
 _WIDE = 300
 # The letters of a line of a claim, and the ticks in points on either side of 0.
 _WIDE_CLAIM, _NARROW_CLAIM = (46, (2, 10, 50)), (32, (10,))
@@ -200,35 +199,3 @@ def draw_grid(
     across = grid.columns.get_indexer(pd.Index(table[by[1]])) + 0.5
     down = grid.index.get_indexer(pd.Index(table[by[0]])) + 0.5
     add_spots(ax, across, down, table)
-
-
-def draw_seeds(
-    seeds: pd.DataFrame,
-    ax: Axes,
-    *,
-    by: Sequence[str],
-    labels: Sequence[str],
-    name: Callable[[Any], str],
-) -> None:
-    """A point per seed and the mean of each cell: the columns `by`, seed, deviation.
-
-    The table is `compute_deviations`; the second setting defines the groups, the first the colours.
-    `name` gives the text of a value of the first.
-    """
-    inner, outer = sorted(seeds[by[0]].unique()), sorted(seeds[by[1]].unique())
-    width = _GROUP / len(inner)
-    ax.axhline(0, color=style.RUN, linewidth=1)
-    for (first, second), cell in seeds.groupby(list(by)):
-        turn = inner.index(first)
-        place = outer.index(second) + (turn - (len(inner) - 1) / 2) * width
-        colour, marker = style.mark_of(turn)
-        options: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
-        ax.plot(np.full(len(cell), place), cell["deviation"], marker, label=name(first), **options)
-        reach = 0.4 * width
-        ax.hlines(cell["deviation"].mean(), place - reach, place + reach, color=colour, linewidth=2)
-    ax.set_xticks(range(len(outer)), [f"{value:g}" for value in outer])
-    ax.set_xlim(-0.5, len(outer) - 0.5)
-    ax.set_xlabel(labels[1])
-    style.keep_span(ax)
-    style.label_deviation(ax, "deviation from the\nmean of the seed")
-    style.add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean")

@@ -27,7 +27,7 @@ from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import LevelScores, cell_covariance
 from mtdlab.analysis.inference.shapes import ShapeTests
-from mtdlab.analysis.inference.verdict import Held, Judgement, OverLooks
+from mtdlab.analysis.inference.verdict import Held, Judgement
 from mtdlab.analysis.measures.trace import PARTS
 
 BestKind = Literal["separated", "equivalent", "inconclusive"]
@@ -138,11 +138,9 @@ class BestVerdict(Judgement):
         return self.verdict == "separated"
 
 
-def judge_best(
-    scores: LevelScores, *, level: float, margin: float, over_looks: OverLooks | None = None
-) -> BestVerdict:
+def judge_best(scores: LevelScores, *, level: float, margin: float) -> BestVerdict:
     """What is decided on scores as of `best_scores`; "inconclusive" where nothing is compared."""
-    blank = BestVerdict(level=level, margin=margin, over_looks=over_looks)
+    blank = BestVerdict(level=level, margin=margin)
     if not scores.comparable:
         return blank
     tests, fit, numbers = scores.tests, scores.fit.part(None), scores.table.columns.to_numpy()

@@ -13,7 +13,7 @@ from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.shapes import LEAST_FLAT
 from mtdlab.analysis.inference.simultaneous import Families, compare_own
-from mtdlab.analysis.inference.verdict import Held, Judgement, OverLooks
+from mtdlab.analysis.inference.verdict import Held, Judgement
 from mtdlab.analysis.measures import Floats
 
 
@@ -45,7 +45,6 @@ def judge_differences(
     items: int,
     level: float,
     margin: float,
-    over_looks: OverLooks | None = None,
 ) -> Differences:
     """What scores (S, C) show about the differences `rows` (K, C), each of which sums to 0.
 
@@ -66,7 +65,6 @@ def judge_differences(
         items=items,
         level=level,
         margin=margin,
-        over_looks=over_looks,
         sizes=tuple(Estimate(*size.tolist()) for size in sizes),
     )
 

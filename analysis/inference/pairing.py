@@ -352,6 +352,16 @@ def compute_deviations(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return long[[*by, "seed", "deviation"]].dropna(ignore_index=True)
 
 
+def summarise_deviations(runs: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """The mean of `compute_deviations` at each value of two settings, with intervals over seeds.
+
+    Columns: first, second (the values), n, seeds, mean, low, high.
+    """
+    deviations = compute_deviations(runs, [first, second])
+    cells = summarise(deviations, by=[first, second], value="deviation")
+    return cells.rename(columns={first: "first", second: "second"})
+
+
 _MOST_KNOTS = 5
 _POINTS = 60
 

@@ -222,14 +222,8 @@ class Verdict(Judgement):
         return any(level > self.last for level in self.left_out)
 
 
-def judge_levels(
-    levels: LevelScores,
-    *,
-    level: float = LEVEL,
-    margin: float = MARGIN,
-    over_looks: OverLooks | None = None,
-) -> Verdict:
-    """The shape over MTD of tabulated scores, at a look of a study or once.
+def judge_levels(levels: LevelScores, *, level: float = LEVEL, margin: float = MARGIN) -> Verdict:
+    """The shape over MTD of tabulated scores.
 
     With one seed, one level or no score it is "inconclusive". Raises ValueError for a level outside
     [0.5, 1) or a margin that is not above 0.
@@ -247,7 +241,6 @@ def judge_levels(
         left_out=levels.left_out,
         level=level,
         margin=margin,
-        over_looks=over_looks,
     )
     if scores.size:
         verdict = replace(verdict, first=float(distance[0]), last=float(distance[-1]))

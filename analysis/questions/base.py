@@ -83,9 +83,9 @@ class Question(ABC):
         return self.judged.is_within
 
     def hold(self, judged: Judged, runs: pd.DataFrame) -> Judged:
-        """What was computed of runs, by what is known of the history of their keys."""
+        """What was computed of runs, with its looks, by what is known of their keys' history."""
         study = self.results.study
-        judged = replace(judged, metric=study.metric)
+        judged = replace(judged, metric=study.metric, over_looks=self.basis.over_looks)
         return hold(judged, measure_variation(study, runs, self.asked.names))
 
     @property

@@ -85,9 +85,7 @@ class BestQuestion(Question):
     @cached_property
     def judged(self) -> BestVerdict:
         basis, margin = self.basis, self.results.study.margin
-        judged = judge_best(
-            self.scores, level=basis.level, margin=margin, over_looks=basis.over_looks
-        )
+        judged = judge_best(self.scores, level=basis.level, margin=margin)
         runs = self.scores.runs
         if judged.is_within:
             runs = runs[runs["first"].isin(judged.may_be_best)]

@@ -113,7 +113,6 @@ class DifferencesQuestion(Question):
             items=factors.items,
             level=basis.level,
             margin=margin,
-            over_looks=basis.over_looks,
         )
         return self.hold(judged, self.runs)
 

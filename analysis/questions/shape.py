@@ -66,9 +66,7 @@ class ShapeQuestion(Question):
     @cached_property
     def judged(self) -> Verdict:
         basis, margin = self.basis, self.results.study.margin
-        verdict = judge_levels(
-            self.scores, level=basis.level, margin=margin, over_looks=basis.over_looks
-        )
+        verdict = judge_levels(self.scores, level=basis.level, margin=margin)
         verdict = self.hold(verdict, self.scores.runs)
         if basis.explores:
             verdict = replace(verdict, leads=())

@@ -249,22 +249,28 @@ def describe_conditions(trials: pd.DataFrame) -> str:
     return f"at {join_words(parts)}" if parts else ""
 
 
-_RULES = (
+_MODEL = (
     "The verdict on MTD comes from a model of the score with an effect of the seed and one of the "
-    "level of MTD. It is “flat” if any two levels are shown to differ by less than {margin} "
-    "(equivalence tests) and history to vary between them; it is “history not shown to vary” or, "
-    "where that was not measured, “within margin” if only the score is. If not, it is “peaked” if "
-    "the slope of the score on log MTD up to an inner level and the slope down from it are both "
-    "significant, adjusted for the choice of that level; if not, “rising” or “falling” if the "
-    "slope over all levels and the difference of the ends are significant; otherwise "
-    "“inconclusive”. A score that rises is “lower at the end” if another level is significantly "
-    "better than the last, and its end is open unless the last is shown to be less than {margin} "
-    "below the best; one that falls likewise at its start. A difference has the variance of its "
-    "own values by seed. With fewer than 8 seeds a test uses the least significant of three "
-    "variances: that of the levels compared, that typical of all levels, and that between seeds, "
-    "each of which may have a slope and a curvature of its own. Critical values are simulated for "
-    "this design, with independent errors, with errors correlated between neighbouring levels, and "
-    "with seeds that have slopes of their own."
+    "level of MTD."
+)
+_OF_MEANS = "The verdict on MTD is by the tests for trials, with these standard errors."
+_RULES = (
+    "It is “flat” if any two levels are shown to differ by less than {margin} (equivalence tests) "
+    "and history to vary between them; it is “history not shown to vary” or, where that was not "
+    "measured, “within margin” if only the score is. If not, it is “peaked” if the slope of the "
+    "score on log MTD up to an inner level and the slope down from it are both significant, "
+    "adjusted for the choice of that level; if not, “rising” or “falling” if the slope over all "
+    "levels and the difference of the ends are significant; otherwise “inconclusive”. A score that "
+    "rises is “lower at the end” if another level is significantly better than the last, and its "
+    "end is open unless the last is shown to be less than {margin} below the best; one that falls "
+    "likewise at its start."
+)
+_VARIANCES = (
+    "A difference has the variance of its own values by seed. With fewer than 8 seeds a test uses "
+    "the least significant of three variances: that of the levels compared, that typical of all "
+    "levels, and that between seeds, each of which may have a slope and a curvature of its own. "
+    "Critical values are simulated for this design, with independent errors, with errors "
+    "correlated between neighbouring levels, and with seeds that have slopes of their own."
 )
 
 
@@ -279,9 +285,12 @@ def explain_shape(verdict: Verdict) -> tuple[str, ...]:
             "stand in several evaluation pairs, these intervals are too narrow."
         )
     write = verdict.score_format
+    rules = _RULES.format(margin=write.stated_margin)
+    tests = [write.say(f"{_MODEL} {rules} {_VARIANCES}"), items]
+    if verdict.known_errors:
+        tests = [f"{_OF_MEANS} {rules}"]
     return (
-        write.say(_RULES.format(margin=write.stated_margin)),
-        items,
+        *tests,
         "The levels that are statistically indistinguishable from the best come from multiple "
         "comparisons with the best: the best level is among them with a probability of at least "
         f"{100 * verdict.confidence:.3g} %{over_all_looks(verdict.over_looks)}.",

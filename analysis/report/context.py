@@ -90,19 +90,8 @@ class StudyContext(StudyQuestions):
     @cached_property
     def comparisons(self) -> Mapping[str, Comparison]:
         """The comparison with each published experiment that the study varied, by its name."""
-        study = self.study
-        by_name = {
-            experiment.name: compare(
-                study.trials,
-                experiment,
-                study.compared,
-                items=study.items,
-                curves=study.curves,
-                width=self.width,
-            )
-            for experiment in EXPERIMENTS
-        }
-        return {name: comparison for name, comparison in by_name.items() if comparison is not None}
+        found = {each.name: compare(self.study, each, self.width) for each in EXPERIMENTS}
+        return {name: comparison for name, comparison in found.items() if comparison is not None}
 
     @cached_property
     def best_mean(self) -> float | None:

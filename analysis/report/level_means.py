@@ -13,6 +13,7 @@ from mtdlab.analysis.questions.shape import list_shape
 from mtdlab.analysis.questions.shape_wording import (
     answer_shape,
     describe_certainty,
+    explain_shape,
     find_effect,
     write_sentence,
 )
@@ -32,27 +33,14 @@ _UNPAIRED = (
     "Only level means are known, not the trials. Nothing is compared seed by seed, differences "
     "between seeds count as noise, and the trials that would settle it cannot be counted."
 )
-_METHODS = (
+_ERRORS = (
     "A standard error is half the width of a band divided by 1.96, and is treated as known. Levels "
-    "count as independent. The tests are those for trials, with these standard errors.",
-    "Test of a peak (two lines): at each inner level, a least-squares line on log MTD is fitted to "
-    "the levels up to it and another to the levels from it. There is a peak if at one level the "
-    "first line rises and the second falls significantly, and the highest mean is inside. The "
-    "critical value is what the largest statistic of one side exceeds with probability 5 % on a "
-    "flat curve; it allows for the choice of the level.",
+    "count as independent."
+)
+_EQUALITY = (
     "All levels equal: chi-square test of the weighted distances from the weighted mean. That p is "
     "also given without the level whose absence raises it most, to show how much rests on one "
-    "level; this second p is a description and no test, since the level was chosen by it.",
-    "Levels that are statistically indistinguishable from the best: 95 % confidence set by "
-    "comparison of each level with all others (Hsu 1984), with one-sided critical values of the "
-    "largest difference.",
-    "The verdict is “within margin” if any two levels are shown to differ by less than 0.5 points "
-    "(two one-sided tests at 5 % for each pair; means do not tell whether history differed), else "
-    "“peaked” by the two-line test, else “rising” or “falling” if the slope over all levels and "
-    "the difference of the ends are significant (5 %, two-sided), else “inconclusive”. A score "
-    "that rises is “lower at the end” if another level is significantly better than the last, and "
-    "its end is open unless the last is shown to be less than 0.5 points below the best; one that "
-    "falls likewise at its start.",
+    "level; this second p is a description and no test, since the level was chosen by it."
 )
 
 
@@ -123,7 +111,7 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
         headline=_headline(data, verdict),
         summary=summary,
         limits=(_ASSUMPTION, _UNPAIRED),
-        methods=_METHODS,
+        methods=(_ERRORS, *explain_shape(verdict), _EQUALITY),
     )
     topic = Topic("means", _TITLE, _build, csv=["means"])
     files = write_page(out, page, [topic], judged, main=[topic.name])

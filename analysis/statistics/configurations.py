@@ -32,13 +32,12 @@ from mtdlab.analysis.data.runs import (
 from mtdlab.analysis.data.settings import format_value, name_setting, write_setting
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.blocks import connected_table
-from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import (
     Mean,
     cell_covariance,
-    compute_deviations,
     estimate_mean,
     select_configuration,
+    summarise_deviations,
     summarise_scores,
 )
 from mtdlab.analysis.inference.shapes import compare_columns, highest_column
@@ -413,9 +412,7 @@ def compute_effects(study: StudyFrames) -> Effects | None:
     effects = _estimate(factors, contrasts, pairs, ["setting", "upper", "lower"])
     effects = effects.sort_values("difference", ascending=False, ignore_index=True)
     interactions = _interactions(factors)
-    pair = interactions[["first", "second"]].iloc[0].tolist()
-    cells = summarise(compute_deviations(runs, pair), by=pair, value="deviation")
-    cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
+    cells = summarise_deviations(runs, *interactions[["first", "second"]].iloc[0].tolist())
     return Effects(effects, interactions, cells, factors.items)
 
 

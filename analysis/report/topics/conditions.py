@@ -68,7 +68,7 @@ def build(context: StudyContext) -> Contents | None:
     ]
     return Contents(
         csv={"robustness": table, "robustness_curves": pd.concat(curves, ignore_index=True)},
-        figures={"robustness": _draw(context, conditions, _list_best(conditions))},
+        figures={"robustness": _draw(conditions, _list_best(conditions))},
         text=(
             _describe_shared_level(conditions),
             "A verdict holds for the learning rate, the steps and the batch size at which its "
@@ -93,18 +93,11 @@ def _show(table: pd.DataFrame, confidence: str) -> Table:
     return make_table(known, caption=caption, csv="robustness", labels=names)
 
 
-def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> Drawing:
-    """A panel per condition, all with the same axes."""
+def _draw(conditions: Sequence[Condition], alt: str) -> Drawing | None:
+    """A panel per condition, all with the same axes; None without two levels of common seeds."""
     compared = [condition for condition in conditions if len(condition.paired) > 1]
     if not compared:
-        curves = {condition.name: condition.curve for condition in conditions}
-        return Drawing(
-            "Score against MTD by condition",
-            [("", lambda ax: figures.draw_conditions(curves, ax, name=context.score_label))],
-            height=3.9,
-            caption="One curve per learning rate and number of steps; one seed.",
-            alt=alt,
-        )
+        return None
     every = pd.concat([condition.paired for condition in compared])
     items = min(int(condition.curve["items"].min()) for condition in compared)
     # a level of one seed has no interval

@@ -13,7 +13,7 @@ from mtdlab.analysis.data.runs import choose_evenly
 from mtdlab.analysis.data.settings import format_setting
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from mtdlab.analysis.experiments.compare import Comparison, compute_experiment_tasks
-from mtdlab.analysis.inference.pairing import compute_deviations
+from mtdlab.analysis.inference.pairing import summarise_deviations
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import PERCENT, clean
 from mtdlab.analysis.report.cells import describe_covered, format_count, list_values, make_table
@@ -130,9 +130,8 @@ _CAPTIONS = {
     "rows": "Lines are {} over seeds{}.",
     "grid": f"Mean scores; {_SHADES}",
     "seeds": (
-        "First: a point per seed, its score minus its mean over all configurations, so that only "
-        "differences within a seed are left; the line is their mean. Second: mean scores; "
-        f"{_SHADES}"
+        "First: the score minus its seed's mean over all configurations, averaged over seeds; bars "
+        f"are {{}} over seeds, for these items. Second: mean scores; {_SHADES}"
     ),
 }
 
@@ -143,10 +142,12 @@ def _grid(comparison: Comparison, table: pd.DataFrame, value: str) -> Draw:
     return lambda ax: figures.draw_grid(table, ax, by=by, value=value, labels=labels, name=named)
 
 
-def _seeds(comparison: Comparison) -> Draw:
-    by, named = comparison.experiment.by, comparison.experiment.label
-    seeds, labels = compute_deviations(comparison.runs, by), _names_of(comparison)
-    return lambda ax: figures.draw_seeds(seeds, ax, by=by, labels=labels, name=named)
+def _deviations(comparison: Comparison) -> Draw:
+    inner, outer = comparison.experiment.by
+    cells = summarise_deviations(comparison.runs, outer, inner)
+    cells["second"] = cells["second"].map(comparison.experiment.label)
+    second, first = _names_of(comparison)
+    return lambda ax: figures.draw_interaction(cells, ax, first=first, second=second)
 
 
 def _placed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:
@@ -226,7 +227,7 @@ def _draw(comparison: Comparison, score: str, alt: str) -> Drawing:
     experiment = comparison.experiment
     kind = experiment.figure
     caption = _CAPTIONS[kind].format(f"{PERCENT} CI", describe_covered(comparison.table))
-    panels = [("this study: within seeds", _seeds(comparison))] if kind == "seeds" else []
+    panels = [("this study: within seeds", _deviations(comparison))] if kind == "seeds" else []
     if kind in ("line", "rows"):
         panels.append(("this study", _curve(comparison, score)))
         if len(comparison.table) > _MOST_ROWS:

@@ -8,8 +8,7 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.settings import name_setting
-from mtdlab.analysis.inference.intervals import summarise
-from mtdlab.analysis.inference.pairing import compute_deviations, summarise_scores
+from mtdlab.analysis.inference.pairing import summarise_deviations, summarise_scores
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.differences import DifferencesQuestion, name_within
 from mtdlab.analysis.questions.study import list_declared
@@ -49,8 +48,7 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
     title = f"Score by {settings}{name_within(question.asked)}"
     caption = f"Bars are {PERCENT} CIs over seeds, for these items."
     if others:
-        cells = summarise(compute_deviations(runs, names), by=names, value="deviation")
-        cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
+        cells = summarise_deviations(runs, *names)
         panel = "", lambda ax: figures.draw_interaction(cells, ax, first=first, second=others[0])
         caption = f"The score minus its seed's mean, averaged over seeds. {caption}"
         return Drawing(title, [panel], 3.8, caption, alt=context.answer.sentence)

@@ -89,15 +89,19 @@ def make_runs(points: list[Point], scores: list[list[float]], **more: float | st
     return trials
 
 
-def found(name: str, trials: pd.DataFrame, **options: Any) -> Comparison:
-    return compare(trials, NAMED[name], SETTINGS, **options)
+def study_of(trials: pd.DataFrame, **frames: Any) -> StudyFrames:
+    return StudyFrames("s", "sts_test", len(trials), trials, settings=SETTINGS, **frames)
+
+
+def found(
+    name: str, trials: pd.DataFrame, width: int | None = None, **frames: Any
+) -> Comparison | None:
+    return compare(study_of(trials, **frames), NAMED[name], width)
 
 
 def shown_of(trials: pd.DataFrame) -> list[str]:
     return [
-        experiment.name
-        for experiment in EXPERIMENTS
-        if compare(trials, experiment, SETTINGS) is not None
+        experiment.name for experiment in EXPERIMENTS if found(experiment.name, trials) is not None
     ]
 
 
@@ -457,9 +461,9 @@ def test_means_of_an_experiment_cover_evaluation_items() -> None:
     scores = values.mean(axis=1).reshape(-1, 4).tolist()
     trials = make_runs(points, scores)
     items = ItemScores(np.arange(len(values)), values, None, {"own": 100}, "digest")
-    these, like = (found("ema_decay", trials, items=known) for known in (None, items))
+    these, like = (found("ema_decay", trials, load_items=lambda n=n: n) for n in (None, items))
     assert ({*these.table["items"]}, {*like.table["items"]}) == ({0}, {100})
     # 15 / sqrt(100) = 1.5 points, times 1.96 at least
     assert (like.table["high"] - like.table["mean"]).min() > 2
     incomplete = items.of(range(1, len(values)))
-    assert found("ema_decay", trials, items=incomplete).table["items"].min() == 0
+    assert found("ema_decay", trials, load_items=lambda: incomplete).table["items"].min() == 0

@@ -54,7 +54,8 @@ def test_every_row_has_its_published_value(name: str, profile: str | None) -> No
     runs = runs_of(name, profile)
     settings = {str(column): RecordedSetting(str(column)) for column in runs if column != "mtd"}
     [experiment] = [one for one in EXPERIMENTS if one.name == EXPERIMENT_OF[name]]
-    found = compare(runs, experiment, settings, width=WIDTHS[profile])
+    study = StudyFrames(name, "sts_test", len(runs), runs, settings=settings)
+    found = compare(study, experiment, WIDTHS[profile])
     assert found is not None
     lacking = found.table[found.table["published"].isna()]
     # the published program paraphrases with XLNet, which is no sequence-to-sequence model
