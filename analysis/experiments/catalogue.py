@@ -25,8 +25,7 @@ class Experiment:
         chosen_by: the experiment is shown if at least one of these settings varies; if empty, one
             of `by`.
         file: the published file, SOURCE_NAME.
-        figure: kind of figure: "line" over numbers, "rows" of text, "grid" of two settings, "seeds"
-            side by side beside a grid.
+        figure: kind of figure: "line" over numbers, "rows" of text, "grid" of two settings.
         match: the column by meaning (`mtdlab.analysis.data.meaning`) by which rows are matched with
             published ones, in place of the first of `by`; empty: that one.
         value_names: texts for values of the first of `by` that are not shown as numbers.
@@ -39,7 +38,7 @@ class Experiment:
     source: str
     by: tuple[str, ...]
     file: str
-    figure: Literal["line", "rows", "grid", "seeds"]
+    figure: Literal["line", "rows", "grid"]
     match: str = ""
     chosen_by: tuple[str, ...] = ()
     value_names: Mapping[float, str] = field(default_factory=dict)
@@ -134,7 +133,7 @@ EXPERIMENTS = (
         by=("share", "queue_size"),
         chosen_by=("share",),
         file="table7_initial_queue",
-        figure="seeds",
+        figure="grid",
         labels={"share": "initial share of random keys"},
         value_names={0.0: "none", 0.25: "1/4", 0.5: "1/2", 1.0: "whole"},
     ),

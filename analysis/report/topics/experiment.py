@@ -128,10 +128,9 @@ _SHADES = "darker is higher; cells 5 points or more below the highest are equall
 _CAPTIONS = {
     "line": "A point per trial and the mean over seeds, with its {} over seeds{}.",
     "rows": "Lines are {} over seeds{}.",
-    "grid": f"Mean scores; {_SHADES}",
-    "seeds": (
+    "grid": (
         "First: the score minus its seed's mean over all configurations, averaged over seeds; bars "
-        f"are {{}} over seeds, for these items. Second: mean scores; {_SHADES}"
+        f"are {{}}s over seeds, for these items. Second: mean scores; {_SHADES}"
     ),
 }
 
@@ -181,7 +180,7 @@ def _curve(comparison: Comparison, score: str) -> Draw:
 def _published(comparison: Comparison) -> Draw:
     experiment = comparison.experiment
     table = experiment.published()
-    if experiment.figure in ("grid", "seeds"):
+    if experiment.figure == "grid":
         return _grid(comparison, table, "published")
     if experiment.figure == "line":
         table = _placed(comparison, table.sort_values(experiment.by[0]))
@@ -227,13 +226,15 @@ def _draw(comparison: Comparison, score: str, alt: str) -> Drawing:
     experiment = comparison.experiment
     kind = experiment.figure
     caption = _CAPTIONS[kind].format(f"{PERCENT} CI", describe_covered(comparison.table))
-    panels = [("this study: within seeds", _deviations(comparison))] if kind == "seeds" else []
-    if kind in ("line", "rows"):
-        panels.append(("this study", _curve(comparison, score)))
+    if kind == "grid":
+        panels = [
+            ("this study: within seeds", _deviations(comparison)),
+            ("this study: means", _grid(comparison, comparison.table, "mean")),
+        ]
+    else:
+        panels = [("this study", _curve(comparison, score))]
         if len(comparison.table) > _MOST_ROWS:
             caption += f" Drawn: {_MOST_ROWS} of {len(comparison.table)} values."
-    else:
-        panels.append(("this study: means", _grid(comparison, comparison.table, "mean")))
     if "method" not in comparison.differs:
         panels.append((SOURCE, _published(comparison)))
         caption += f" Last: published, {_source(experiment)}, compare its shape, not its level."
