@@ -9,8 +9,7 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import ScoreFormat, as_read
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
 from mtdlab.analysis.data.tasks import LAST, is_own, label_score
-from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
-from mtdlab.analysis.experiments.compare import Comparison, compare
+from mtdlab.analysis.experiments import EXPERIMENTS, Comparison, compare
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_paired_curve, compute_smooth, summarise_scores
 from mtdlab.analysis.inference.verdict import Verdict

@@ -190,7 +190,7 @@ def load_named(
 
     A complete study without reference scores gets them; `references`: all, whatever they take.
     """
-    from mtdlab.analysis.experiments.compare import needs_curves
+    from mtdlab.analysis.experiments import needs_curves
     from mtdlab.analysis.statistics.training import choose_curves
     from mtdlab.store.frames import load_frames
     from mtdlab.store.urls import storage_url

@@ -28,7 +28,7 @@ def claims(
     """
     from mtdlab.analysis.data.claims import load_claims
     from mtdlab.analysis.data.meaning import PublishedFileError
-    from mtdlab.analysis.experiments.compare import needs_curves
+    from mtdlab.analysis.experiments import needs_curves
     from mtdlab.analysis.report.context import StudyContext
     from mtdlab.analysis.report.topics.claims import (
         explain_claims,

@@ -12,7 +12,7 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, load_claims
 from mtdlab.analysis.data.tasks import label_score
-from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
+from mtdlab.analysis.experiments import EXPERIMENTS
 from mtdlab.analysis.inference.claims import expect_false, judge_by_holm
 from mtdlab.analysis.questions.claim import NAMES, ClaimQuestion, ask_claims
 from mtdlab.analysis.questions.wording import PERCENT, clean, join_words

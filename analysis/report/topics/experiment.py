@@ -11,8 +11,12 @@ from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import SCORE, SOURCE
 from mtdlab.analysis.data.runs import choose_evenly
 from mtdlab.analysis.data.settings import format_setting
-from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from mtdlab.analysis.experiments.compare import Comparison, compute_experiment_tasks
+from mtdlab.analysis.experiments import (
+    EXPERIMENTS,
+    Comparison,
+    Experiment,
+    compute_experiment_tasks,
+)
 from mtdlab.analysis.inference.pairing import summarise_deviations
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import PERCENT, clean

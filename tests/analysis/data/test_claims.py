@@ -6,7 +6,7 @@ import pytest
 from mtdlab.analysis.data.claims import PaperClaim, load_claims, read_claims
 from mtdlab.analysis.data.meaning import PublishedFileError, add_meaning, is_value, load_rows
 from mtdlab.analysis.data.published import load_published
-from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
+from mtdlab.analysis.experiments import EXPERIMENTS
 
 CLAIMS = {claim.name: claim for claim in load_claims()}
 WITHOUT_TABLE = {"hicl-sncse-large": [0.2], "hicl-sncse-roberta": [0.44]}

@@ -5,7 +5,7 @@ from importlib.resources import files
 import pandas as pd
 
 from mtdlab.analysis.data.published import load_published
-from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
+from mtdlab.analysis.experiments import EXPERIMENTS
 from mtdlab.analysis.measures.trace import d_trace
 
 

@@ -13,9 +13,10 @@ from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFr
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.published import load_published
 from mtdlab.analysis.data.settings import with_defaults
-from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from mtdlab.analysis.experiments.compare import (
+from mtdlab.analysis.experiments import (
+    EXPERIMENTS,
     Comparison,
+    Experiment,
     compare,
     compute_experiment_tasks,
     needs_curves,

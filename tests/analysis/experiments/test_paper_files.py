@@ -10,8 +10,7 @@ from mtdlab.analysis.data.claims import load_claims
 from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
 from mtdlab.analysis.data.published import load_curve
 from mtdlab.analysis.data.runs import level_of
-from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
-from mtdlab.analysis.experiments.compare import compare
+from mtdlab.analysis.experiments import EXPERIMENTS, compare
 from mtdlab.analysis.questions.claim import ask_claims
 from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.config.reader import read_study
