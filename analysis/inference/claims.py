@@ -121,8 +121,3 @@ def judge_by_holm(p_values: Sequence[float]) -> list[bool]:
             break
         found[place] = True
     return found
-
-
-def expect_false(tested: int) -> float:
-    """How many of so many tested claims would be replicated by chance, were none of them true."""
-    return tested * ALPHA / 2

@@ -11,9 +11,10 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, load_claims
+from mtdlab.analysis.data.defaults import ALPHA
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.experiments import EXPERIMENTS
-from mtdlab.analysis.inference.claims import expect_false, judge_by_holm
+from mtdlab.analysis.inference.claims import judge_by_holm
 from mtdlab.analysis.questions.claim import NAMES, ClaimQuestion, ask_claims
 from mtdlab.analysis.questions.wording import PERCENT, clean, join_words
 from mtdlab.analysis.report.cells import format_count, make_table
@@ -144,7 +145,7 @@ def explain_claims(table: pd.DataFrame) -> str:
     """How many replications chance alone would give; empty where nothing was tested."""
     if not (tested := int(_is_tested(table).sum())):
         return ""
-    expected = f"{expect_false(tested):.2g}"
+    expected = f"{tested * ALPHA / 2:.2g}"
     return f"If none of them were true, {expected} would be replicated by chance at most."
 
 

@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.published import published_sts, published_transfer
 from mtdlab.analysis.inference.best import runs_by_method
 from mtdlab.analysis.questions.best import BestQuestion, rank
 from mtdlab.analysis.questions.wording import PERCENT
 from mtdlab.analysis.report.cells import make_table, number
-from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.report.topics.configurations import COSTS, draw_ranked, show_ranked
 from mtdlab.analysis.statistics.methods import compute_method_properties
 
@@ -28,8 +27,10 @@ _REFERENCE = (
 )
 
 
-def _describe_rate(runs: pd.DataFrame, study: StudyFrames) -> str:
+def _describe_rate(context: StudyContext) -> str:
     """A sentence that all methods ran with one learning rate; empty where that is not so."""
+    study = context.study
+    runs = runs_by_method(study.trials, study.settings)
     if "learning_rate" not in runs or "learning_rate" in study.nuisance:
         return ""
     rates = pd.to_numeric(runs["learning_rate"], errors="coerce").unique()
@@ -48,11 +49,12 @@ def build(context: StudyContext) -> Contents | None:
         return None
     best, table = context.best, context.best.table
     properties = compute_method_properties(context.study)
+    drawn = draw_ranked(context, table, title="Score by method")
     named = [*map(context.name_method, properties.get("method", ()))]
     shown = properties.assign(method=named).dropna(axis="columns", how="all")
     return Contents(
         csv={"methods": context.write.frame(best.compared), "method_properties": properties},
-        figures={"methods": draw(context, table)},
+        figures={"methods": replace(drawn, caption=drawn.caption + _describe_rate(context))},
         text=best.describe(),
         tables=[
             show_ranked(context, rank(table), "methods"),
@@ -81,13 +83,6 @@ def _build_published(context: StudyContext) -> Contents | None:
         for kind, rows in papers.items()
     ]
     return Contents(tables=tables, folded=True)
-
-
-def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
-    """The figure of the rows, which says whether one learning rate served all methods."""
-    runs = runs_by_method(context.trials, context.study.settings)
-    drawn = draw_ranked(context, table, title="Score by method")
-    return replace(drawn, caption=drawn.caption + _describe_rate(runs, context.study))
 
 
 TOPIC = Topic(

@@ -154,8 +154,7 @@ def test_one_level_beside_methods_has_no_section_over_mtd(mixed: pd.DataFrame) -
 
 def test_the_figure_says_that_one_learning_rate_served_all(mixed: pd.DataFrame) -> None:
     def caption_of(trials: pd.DataFrame) -> str:
-        context = StudyContext(build_study(trials))
-        return topic.draw(context, context.best.table).caption
+        return topic.build(StudyContext(build_study(trials))).figures["methods"].caption
 
     text = "One learning rate, 0.001, served all methods; the study tuned it for none of them"
     assert text in caption_of(mixed.assign(learning_rate=0.001))
