@@ -122,27 +122,16 @@ class ScoreFormat:
     @property
     def axis_unit(self) -> str:
         """What the label of an axis says of the score."""
-        return self.unit or f"{'lower' if self.is_turned else 'higher'} is better"
+        return self.unit or f"{self.choose('higher', 'lower')} is better"
 
     @property
     def unsigned(self) -> "ScoreFormat":
         """The format of differences whose direction words say."""
         return replace(self, metric=self.name)
 
-    @property
-    def high(self) -> str:
-        """How a score is that is too good: high, or low."""
-        return "low" if self.is_turned else "high"
-
-    @property
-    def more(self) -> str:
-        """What a better score is: more, or less."""
-        return "less" if self.is_turned else "more"
-
-    @property
-    def less(self) -> str:
-        """What a worse score is: less, or more."""
-        return "more" if self.is_turned else "less"
+    def choose(self, higher: str, lower: str) -> str:
+        """The word for scores of which higher ones are better, or that for the others."""
+        return lower if self.is_turned else higher
 
     @property
     def decimals(self) -> int:

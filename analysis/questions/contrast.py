@@ -39,7 +39,7 @@ class ContrastQuestion(DifferencesQuestion):
     def sentence(self) -> str:
         first, second = _name_values(self.asked)
         within = name_within(self.asked)
-        than = f"{self.write.more} than {second} in {self.results.metric}"
+        than = f"{self.write.choose('more', 'less')} than {second} in {self.results.metric}"
         return f"Does {first} score {than}{within}?"
 
     @property
@@ -121,9 +121,10 @@ class ContrastQuestion(DifferencesQuestion):
     @cached_property
     def answer(self) -> Answer:
         first, second = _name_values(self.asked)
+        more, less = self.write.choose("more", "less"), self.write.choose("less", "more")
         found = {
-            QuestionOutcome.SHOWN: f"{first} scores {self.write.more} than {second}",
-            QuestionOutcome.OPPOSITE: f"{first} scores {self.write.less} than {second}",
+            QuestionOutcome.SHOWN: f"{first} scores {more} than {second}",
+            QuestionOutcome.OPPOSITE: f"{first} scores {less} than {second}",
         }
         open_ = f"No difference of {first} and {second} is shown"
         if self.dependence:

@@ -98,8 +98,8 @@ def _describe_interaction(row: pd.Series, write: ScoreFormat) -> str:
     named, by = clean(name_setting(first)), clean(name_setting(second))
     return (
         f"The effect of {named} depends on {by}: {upper} minus {lower} is "
-        f"{describe_size(size, LEVEL, write=write.unsigned)} {write.more} with {by} "
-        f"{at} than with {less_at}."
+        f"{describe_size(size, LEVEL, write=write.unsigned)} {write.choose('more', 'less')} "
+        f"with {by} {at} than with {less_at}."
     )
 
 

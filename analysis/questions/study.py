@@ -169,7 +169,7 @@ def _hold_against_baseline(results: StudyResults, answer: Answer) -> Answer:
     if not row["difference_low"] > 0:
         worse = results.study.score_format.say("Highest mean of the search, below the baseline's")
         return replace(answer, recommendation=worse)
-    scores = f"scores {results.study.score_format.less}"
+    scores = f"scores {results.study.score_format.choose('less', 'more')}"
     text = f"Keep the baseline, or vary something else: the best of the search {scores}"
     return replace(answer, is_below_baseline=True, suggest=lambda: step(text))
 

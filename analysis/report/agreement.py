@@ -166,7 +166,6 @@ def _draw(studies: Sequence[StudyFrames], agreements: Sequence[Agreement], alt: 
     return Drawing(
         "Deviation from each study's mean, by study",
         [(f"MTD in {unit}", _panel(studies, unit)) for unit in units],
-        height=4.0,
         caption=(
             "Score at each level minus the mean over the study's levels, seeds as blocks; the band "
             f"is the {PERCENT} interval of a level."

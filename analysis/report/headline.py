@@ -152,7 +152,7 @@ def _describe_choice(context: StudyContext, number: int) -> str:
     varied = varied_settings(runs, study.settings)
     if not varied or runs["seed"].nunique() < 2:
         return ""
-    text = f"This mean chose the configuration, so it is too {context.write.high}"
+    text = f"This mean chose the configuration, so it is too {context.write.choose('high', 'low')}"
     group = number_configurations(runs, varied)
     # means over unlike seeds are not compared
     common = group.groupby(runs["seed"]).transform("nunique") == group.nunique()

@@ -81,7 +81,6 @@ def _build(judged: MeansVerdict) -> Contents:
     drawing = Drawing(
         _TITLE,
         [("", lambda ax: figures.draw_conditions(curve, ax, name="mean score × 100"))],
-        height=3.8,
         caption="The means with their bands, taken as 95 % intervals.",
         alt=f"{describe_curve(data.frame, 'The mean is')} {write_sentence(verdict)}",
     )

@@ -278,7 +278,6 @@ def _draw_metric(context: Studies, curves: pd.DataFrame) -> Drawing:
     return Drawing(
         f"Score against maximum traceable distance: {clean(write.name)}",
         [("", panel)],
-        height=3.1,
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval, for these "
             "items. A horizontal line is the mean of trials without an MTD."
@@ -337,7 +336,6 @@ def _build_models(context: Studies) -> Contents | None:
     drawing = Drawing(
         "Singular values of the best models",
         [("", lambda ax: figures.draw_models(spectra, ax, studies=context.names))],
-        height=4.4,
         caption=(
             "Singular values of the evaluation sentences' embeddings, each divided by the "
             "largest; dashed before training. A flatter line means that more dimensions are used."

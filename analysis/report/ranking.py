@@ -82,7 +82,7 @@ def _build(
     )
     drawn = caption + f" The first {_MOST_DRAWN} are drawn." * (len(table) > _MOST_DRAWN)
     height = 1.4 + 0.3 * len(first)
-    drawing = Drawing(_TITLE, [("", draw)], height, drawn, f"{answer}.", rigid=True)
+    drawing = Drawing(_TITLE, [("", draw)], drawn, f"{answer}.", height, rigid=True)
     shown = table.assign(may_be_best=table["may_be_best"].map({True: "yes", False: "no"}))
     listed = make_table(shown, caption=caption, csv="ranking", write=write, most=len(shown))
     scores = (data.table * write.as_read(1)).rename_axis(data.block).reset_index()

@@ -28,7 +28,7 @@ __all__ = ["Axes", "Contents", "Draw", "Drawing", "StudyContext", "Table", "Topi
 
 Draw = Callable[[Axes], None]
 
-_WIDE, _NARROW = 8.0, 4.2
+_WIDE, _NARROW, _HEIGHT = 8.0, 4.2, 3.9
 LEAD_WIDTH = 7.0
 """The width of the main figure in inches; on a wide page it stands beside the answer."""
 _MOST_NARROW = 3.5
@@ -43,9 +43,9 @@ class Drawing:
     Attributes:
         panels: title of each panel and the function that draws it, row by row from the top left. It
             is called for each width and must draw the same.
-        height, width: those of a row of panels where the page is wide, in inches.
         caption: what is drawn.
         alt: what the figure shows, for readers who do not see it.
+        height, width: those of a row of panels where the page is wide, in inches.
         scores: how its scores are written; None: as those of the page.
         rigid: whether a panel needs its height on a narrow page too, and all of the width, as one
             with rows of text does.
@@ -53,9 +53,9 @@ class Drawing:
 
     title: str
     panels: Sequence[tuple[str, Draw]]
-    height: float
     caption: str
     alt: str
+    height: float = _HEIGHT
     rigid: bool = False
     width: float = _WIDE
     scores: ScoreFormat | None = None
@@ -162,8 +162,8 @@ class Topic(Generic[Context]):
         return isinstance(question, self.answers)
 
 
-_LOWEST, _ROW = 3.9, 2.8
-"""Height of a row of the main figure where it is the only one, and where there are two."""
+_ROW = 2.8
+"""The height of a row of the main figure where there are two."""
 
 
 def choose_main_figure(
@@ -181,13 +181,13 @@ def choose_main_figure(
         ):
             if drawing is None:
                 continue
-            most = _LOWEST if drawing.rows == 1 else _ROW
+            most = _HEIGHT if drawing.rows == 1 else _ROW
             height = drawing.height if drawing.rigid else min(drawing.height, most)
             low = replace(drawing, width=LEAD_WIDTH, height=height)
             if drawing.rows <= 2 or drawing.rigid:
                 return key, low
             first, draw = drawing.panels[0]
             caption = f"{capitalise(first)}; more in the section “{topic.title}”."
-            height = min(drawing.height, _LOWEST)
+            height = min(drawing.height, _HEIGHT)
             return "main", replace(low, panels=[("", draw)], caption=caption, height=height)
     return None

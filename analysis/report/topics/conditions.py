@@ -215,7 +215,6 @@ def _draw_batches(
     return Drawing(
         "Score against maximum traceable distance, by batch size",
         panels,
-        height=3.7,
         caption=(
             "First: mean over seeds. Second: deviation from the mean over levels at that batch "
             f"size. Third: figure 3 of the paper; compare its shape, not its level. Bands of this "

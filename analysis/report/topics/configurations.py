@@ -62,7 +62,7 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str) -> Dr
         figures.add_legend(ax)
 
     height, alt = 1.1 + 0.4 * len(drawn) + 0.2 * len(lines), drawn["text"].iloc[0]
-    return Drawing(title, [("", panel)], height=height, rigid=True, caption=caption, alt=alt)
+    return Drawing(title, [("", panel)], caption, alt, height, rigid=True)
 
 
 COSTS = (

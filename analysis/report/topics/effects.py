@@ -66,7 +66,6 @@ def _draw(effects: Effects) -> Drawing:
     return Drawing(
         f"Score by {clean(first, most=40)} and {clean(second, most=40)}",
         [("", lambda ax: figures.draw_interaction(cells, ax, first=first, second=second))],
-        height=3.8,
         caption="The score minus its seed's mean over all configurations, averaged over seeds and "
         f"the other settings; bars are {PERCENT} CIs over seeds, for these items. Parallel lines: "
         "no interaction.",

@@ -116,7 +116,6 @@ def _draw(context: StudyContext, info: History) -> Drawing | None:
                 lambda ax: figures.draw_score_by_half_life(runs, ax, name=score),
             ),
         ],
-        height=3.5,
         caption=(
             "First: mean over the trials of a level of MTD; the dashed line is one half, and the "
             f"CSV has the intervals.{some} Second: a point per trial and the mean at each MTD. "
@@ -166,7 +165,6 @@ def _build_keys(context: StudyContext) -> Contents | None:
     drawing = Drawing(
         "Score against the similarity of keys",
         [("", lambda ax: figures.draw_score_by_similarity(runs, ax, name=score))],
-        height=3.5,
         caption="A point per trial, coloured by MTD; to the right keys are more like the online "
         "encoder's vectors.",
         alt=describe_curve(levels, "The mean similarity is", decimals=3),

@@ -51,14 +51,14 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
         cells = summarise_deviations(runs, *names)
         panel = "", lambda ax: figures.draw_interaction(cells, ax, first=first, second=others[0])
         caption = f"The score minus its seed's mean, averaged over seeds. {caption}"
-        return Drawing(title, [panel], 3.8, caption, alt=context.answer.sentence)
+        return Drawing(title, [panel], caption, context.answer.sentence)
     means = summarise_scores(runs, by=[first], items=context.study.items)
     means = means.join(describe_means(means, runs, by=[first], write=context.write))
     rows, score = [clean(str(value)) for value in means[first]], context.score_label
     label = clean(name_setting(first))
     panel = "", lambda ax: figures.draw_rows(means, ax, names=rows, label=label, name=score)
     height, alt = 1.1 + 0.4 * len(means), context.answer.sentence
-    return Drawing(title, [panel], height, caption, alt=alt, rigid=True)
+    return Drawing(title, [panel], caption, alt, height, rigid=True)
 
 
 DIFFERENCE = Topic(

@@ -93,7 +93,6 @@ def _draw_curves(
     return Drawing(
         title,
         [(head, draw(measure, label)) for measure, head, label in panels],
-        height=3.9,
         caption=f"{caption} {BAND}",
         alt=" ".join(
             describe_curve(curves[measure], f"{capitalise(label)} is", decimals=3)
@@ -125,7 +124,6 @@ def _build_paths(context: StudyContext) -> Contents | None:
     drawing = Drawing(
         "Alignment against uniformity over training",
         [("", lambda ax: figures.draw_paths(paths, ax, names=names))],
-        height=4.2,
         caption="The mean over trials at each evaluation; a line ends in its mark. Lower is better "
         "for both.",
         alt=text,
@@ -195,9 +193,7 @@ def _draw_spectra(spectra: pd.DataFrame, alt: str) -> Drawing:
     if several:
         title = "after training, divided by the mean over levels"
         panels.append((title, lambda ax: figures.draw_spectrum_ratios(drawn, ax)))
-    return Drawing(
-        "Singular values before and after training", panels, height=3.8, caption=caption, alt=alt
-    )
+    return Drawing("Singular values before and after training", panels, caption, alt)
 
 
 SPECTRA = Topic(
@@ -223,7 +219,6 @@ def _build_cap(context: StudyContext) -> Contents | None:
     drawing = Drawing(
         "Cosine of random pairs on a spherical cap",
         [("", lambda ax: figures.draw_spherical_cap(table, ax))],
-        height=4.2,
         caption=(
             "Lines and bands: mean and standard deviation in closed form; crosses with bars: the "
             "same of simulated pairs; dashed: a mixed negative."

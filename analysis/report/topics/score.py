@@ -150,7 +150,7 @@ def draw(context: StudyContext) -> Drawing | None:
     panels = [("every trial, and the mean", _study(context))]
     band = f"with its {PERCENT} interval over seeds{describe_covered(context.curve)}"
     parts = [f"A point per trial, a thin line per seed, and the mean {band}."]
-    if marked := _marks(context):
+    if _marks(context):
         parts.append("Large points are configurations.")
     if context.verdict.left_out:
         parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
@@ -174,7 +174,6 @@ def draw(context: StudyContext) -> Drawing | None:
     return Drawing(
         _TITLE,
         panels,
-        height=4.4 if marked else 3.9,
         caption=" ".join(parts),
         alt=f"{shown} {verdict.sentence}",
     )
@@ -288,7 +287,6 @@ def _build_published(context: StudyContext) -> Contents | None:
     drawing = Drawing(
         "Shape of the curve beside that of the paper",
         [("", lambda ax: figures.draw_conditions(curves, ax, name=name))],
-        height=3.2,
         caption=(
             f"Each curve minus its mean over its own levels, which differ; the paper's is figure 2 "
             f"({SOURCE}). Bands are {PERCENT} intervals."

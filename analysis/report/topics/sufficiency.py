@@ -131,7 +131,6 @@ def _draw(
     return Drawing(
         "Score by EMA decay over MTD",
         [("", lambda ax: figures.draw_divisions(drawn, ax, name=score))],
-        height=3.9,
         caption=(
             f"Mean score{adjusted}: a line per EMA decay η, a point per K/N ({ratios} from "
             f"left to right); bars are {PERCENT} intervals within seeds. If MTD alone "

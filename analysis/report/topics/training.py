@@ -113,7 +113,7 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
             f"{lines}.{chosen} A point of the loss is the mean over a part of the steps, at most "
             f"{MOST_POINTS} per trial."
         )
-    return Drawing("Training curves", panels, height=3.9, caption=caption, alt=alt)
+    return Drawing("Training curves", panels, caption, alt)
 
 
 TOPIC = Topic("training", "Training curves", build, csv=["training_curves"], group="Training")
@@ -177,7 +177,6 @@ def _draw_collapse(curves: pd.DataFrame, score: str, alt: str) -> Drawing | None
             ("score at each evaluation", panel("mean", score)),
             ("mean cosine of random pairs", panel("mean_cosine", "mean cosine")),
         ],
-        height=4.0,
         caption=(
             "As the paper's figures 5 and 6. The mean cosine is 1 if all vectors coincide. Scores "
             f"are of the pairs that choose the checkpoint. {BAND}"

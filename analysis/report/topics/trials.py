@@ -136,15 +136,15 @@ def _describe_gain(study: StudyFrames, choices: pd.DataFrame) -> str:
 
 def _describe_optimism(study: StudyFrames, best: pd.Series) -> str:
     write, by = study.score_format, clean(as_read(best["chosen_by"]))
-    metric = clean(write.name)
+    metric, high = clean(write.name), write.choose("high", "low")
     if not math.isfinite(best["optimism"]):
         return (
-            f"The score of a best trial is too {write.high} by chance. By how much cannot be "
+            f"The score of a best trial is too {high} by chance. By how much cannot be "
             "estimated here: no configuration has two trials."
         )
     text = (
         f"The {write.say('highest')} {by} of {format_count(best['n'], 'trial')} is too "
-        f"{write.high} by chance: by {write.amount(best['optimism'])} if all had the same true "
+        f"{high} by chance: by {write.amount(best['optimism'])} if all had the same true "
         "mean, by less if means differ "
         "(expected maximum of normal values, Tippett 1925; standard deviation "
         f"{write.unsigned.score(best['seed_sd'])} between seeds and "

@@ -36,9 +36,7 @@ def build(context: StudyContext) -> Contents | None:
     alt = f"{len(best)} seeds"
     return Contents(
         csv={"best_by_seed": best},
-        figures={
-            "best_by_seed": Drawing("Best by seed", [("", panel)], 3.0, "A point per seed.", alt)
-        },
+        figures={"best_by_seed": Drawing("Best by seed", [("", panel)], "A point per seed.", alt)},
         text=[f"The best score of any seed is {best['score'].max():.2f}."],
         tables=[make_table(best, caption="The best run of each seed.", csv="best_by_seed")],
         warnings=["One seed only."] if len(best) < 2 else [],
