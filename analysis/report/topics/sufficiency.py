@@ -46,17 +46,13 @@ def compute(context: StudyContext) -> Sufficiency | None:
     means = summarise(runs, by=_CELL)
     if means.duplicated(["ratio", "ema_decay"]).any():
         return sufficiency
-    if not len(sufficiency.cells):
-        plain = means.rename(columns={"n": "trials"})[[*_CELL, "mean", "trials"]]
-        unknown = plain.assign(within_low=np.nan, within_high=np.nan)
-        labels = describe_means(means, runs, by=_CELL, write=context.write)
-        return replace(sufficiency, cells=unknown.join(labels))
+    cells = sufficiency.cells
+    if not len(cells):
+        cells = means.rename(columns={"n": "trials"})[[*_CELL, "mean", "trials"]]
     # the interval of an adjusted mean is not that of the plain one
-    cells = sufficiency.cells.merge(means[[*_CELL, "seeds"]], on=_CELL).assign(
-        low=np.nan, high=np.nan
-    )
-    labels = describe_means(cells, runs, by=_CELL, write=context.write)
-    return replace(sufficiency, cells=_with_intervals(sufficiency.cells, runs).join(labels))
+    stated = cells.merge(means[[*_CELL, "seeds"]], on=_CELL).assign(low=np.nan, high=np.nan)
+    labels = describe_means(stated, runs, by=_CELL, write=context.write)
+    return replace(sufficiency, cells=_with_intervals(cells, runs).join(labels))
 
 
 def _with_intervals(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
