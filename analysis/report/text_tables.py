@@ -90,9 +90,10 @@ def write_results(context: StudyContext) -> str:
     body = [*untrained, [r"\midrule"], *trained] if untrained else trained
     lines = [" & ".join(cells) + (r" \\" if len(cells) > 1 else "") for cells in body]
     seeds = format_count(int(table["seeds"].max()), "seed")
-    note = (
-        f"% Means of {seeds}; +- is half of the {PERCENT} CI over seeds{describe_covered(table)}."
-    )
+    note = f"% Means of {seeds}, too few for a CI."
+    if table["high"].notna().any():
+        covered = describe_covered(table)
+        note = f"% Means of {seeds}; +- is half of the {PERCENT} CI over seeds{covered}."
     if is_separated:
         note += f" Bold: better than all others ({best.confidence} simultaneous)."
     head = [r"\begin{tabular}{lr}", r"\toprule", rf" & {_escape(context.score_label, _LATEX)} \\"]

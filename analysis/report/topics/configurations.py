@@ -88,6 +88,7 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     if "method" in shown:
         shown["method"] = [*map(context.name_method, shown["method"])]
     costs = f" {COSTS}" if {"seconds", "memory"} & set(shown) else ""
+    interval = f"with its {PERCENT} CI" if "low" in shown else "(of too few seeds for a CI)"
     seeds = many = ""
     if table["seeds"].nunique() > 1:
         seeds = (
@@ -100,7 +101,7 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     return make_table(
         shown.rename(columns={"number": "first trial"}).head(MOST_COMPARED),
         caption=(
-            f"Mean score with its {PERCENT} CI{differs}. CIs cover "
+            f"Mean score {interval}{differs}. CIs cover "
             f"seeds{describe_covered(table)}.{beside}{seeds}{many}{costs}"
         ),
         csv=csv,

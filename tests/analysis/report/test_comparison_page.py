@@ -295,3 +295,15 @@ def test_the_results_as_latex_have_a_bold_best_only_where_it_is_separated() -> N
     assert not unseeded.has_seeds
     assert not write_results(StudyContext(unseeded))
     assert not build_headline(StudyContext(build_study(make_trials().iloc[:0]))).results
+
+
+def test_means_without_an_interval_are_not_said_to_have_one() -> None:
+    """Two seeds 20 points apart leave any score possible, also impossible ones."""
+    study = queue_or_batch()
+    few = study.trials[study.trials["seed"].isin(SEEDS[:2])]
+    few = few.assign(score=40 + 20 * few["seed"])
+    context = StudyContext(dataclasses.replace(study, trials=few))
+    assert write_results(context).startswith("% Means of 2 seeds, too few for a CI.")
+    table = configurations.show_ranked(context, context.best.ranked, "configurations")
+    assert table.caption.startswith("Mean score (of too few seeds for a CI), the difference")
+    assert "95 % CI" not in [column.label for column in table.columns]
