@@ -32,7 +32,7 @@ from mtdlab.methods.base import View
 from mtdlab.methods.registry import BUILTIN, find_method
 from mtdlab.settings import TrainerSettings, settings_of
 from mtdlab.settings.augmentation import SHUFFLE, parse_augmentation
-from mtdlab.settings.tasks import DEV, EVALUATOR, external_tasks, published_tasks, task_of
+from mtdlab.settings.tasks import DEV, EVALUATOR, LOWER, external_tasks, published_tasks, task_of
 from mtdlab.settings.trainer import is_pairs
 from mtdlab.terminal import begin_phase
 from mtdlab.training.batches import BatchOrder
@@ -170,11 +170,14 @@ def check_inputs(
     batch_size: int = 0,
     trials: Iterable[TrainerSettings] = (),
     scores: Iterable[str] = (),
+    *,
+    is_new: bool = False,
 ) -> dict[str, str]:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
 
     `augmentations`, the smallest `batch_size`, and `trials` are those of all runs, by default of
-    the settings. `scores` have to be among those of a user's function on the untrained encoder.
+    the settings. `scores` have to be among those of a user's function on the untrained encoder, of
+    a new study within -1 to 1 where higher is better, since they are recorded x 100.
     Returns SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
     Raises MtdlabError if an input is missing or cannot be used.
     """
@@ -183,7 +186,7 @@ def check_inputs(
     opened = open_inputs(settings)
     for trial in trials or (settings,):
         check_encoder(opened.encoder, trial)
-    _try_evaluator(opened, settings, device, scores)
+    _try_evaluator(opened, settings, device, scores, is_new)
     tokens = _tokens_of(View(prompt=settings.prompt), settings, opened)
     # before models change a large corpus; documents are fewer than sentences
     BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
@@ -217,21 +220,34 @@ def reads_documents(settings: TrainerSettings) -> bool:
 
 
 def _try_evaluator(
-    opened: OpenedInputs, settings: TrainerSettings, device: Device, scores: Iterable[str]
+    opened: OpenedInputs,
+    settings: TrainerSettings,
+    device: Device,
+    scores: Iterable[str],
+    is_new: bool,
 ) -> None:
-    """Raise MtdlabError where a user's function fails, or does not return one of the scores."""
+    """Raise MtdlabError where a user's function fails, or a score is missing or out of bounds."""
     tasks = [task for task in opened.external if task.name == EVALUATOR]
     if not tasks:
         return
     begin_phase("trying the function of --evaluator")
     nn.Module.to(opened.encoder.model, device.device)
     embedder = Embedder(opened.encoder.model, settings.representation, device)
-    returned = [task_score.task for task_score in score_external(embedder, tasks)]
+    returned = {one.task: one.score or 0.0 for one in score_external(embedder, tasks)}
     for name in (*scores, settings.select_on):
-        if task_of(name) == EVALUATOR and name not in returned:
+        if task_of(name) != EVALUATOR:
+            continue
+        if name not in returned:
             raise MtdlabError(
                 f"{name}: the function of --evaluator returns no such score; "
-                f"{nearest(name, returned)}"
+                f"{nearest(name, list(returned))}"
+            )
+        # a cosine may be above 1 by rounding
+        if is_new and not name.startswith(LOWER) and abs(returned[name]) > 100.01:
+            raise MtdlabError(
+                f"{name}: the function of --evaluator returns {returned[name] / 100:g}, and scores "
+                "are recorded x 100, as correlations and shares are; return one within -1 to 1, or "
+                "its negative with direction: minimize, which keeps its unit"
             )
 
 

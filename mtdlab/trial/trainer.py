@@ -19,12 +19,13 @@ from mtdlab.corpus.survey import count_repeats
 from mtdlab.data_paths import DATABASE
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Distinct
-from mtdlab.errors import MtdlabError, describe, require
+from mtdlab.errors import MtdlabError, StorageError, describe, require
 from mtdlab.evaluation.pairs import describe_pairs, evaluation_folder
 from mtdlab.evaluation.suite import Suite
 from mtdlab.settings import RunSettings, TrainerSettings
 from mtdlab.settings.tasks import published_tasks, score_of_selection
 from mtdlab.store.claims import Result
+from mtdlab.store.recorded import read_planned
 from mtdlab.store.rules import VERSIONS
 from mtdlab.terminal import warn
 from mtdlab.training.export import check_model_folder
@@ -62,6 +63,9 @@ class Trainer(Objective):
         )
         by_inputs, digests = spec.trials_by_inputs(), dict[str, Any]()
         check_study(spec)
+        is_new = True
+        with suppress(StorageError):
+            is_new = not read_planned(job.url, spec.name)
         for trials in by_inputs.values():
             settings = trials[0]
             found = check_inputs(
@@ -70,6 +74,7 @@ class Trainer(Objective):
                 int(min(spec.possible_values("batch_size"))),
                 trials,
                 (spec.metric, spec.select_by),
+                is_new=is_new,
             )
             named = settings.model_copy(update={"encoder": settings.encoder_name})
             digests |= {f"{name} {getattr(named, name)}": text for name, text in found.items()}

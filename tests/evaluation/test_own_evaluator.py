@@ -160,6 +160,20 @@ def test_what_it_returns_is_checked_on_the_untrained_encoder(
         check_inputs(settings_of(tasks="evaluator"), scores=["evaluator:mine"])
 
 
+def test_a_new_study_does_not_scale_a_score_in_a_unit_of_its_own(
+    named: Named, settings_of: Settings
+) -> None:
+    named("def score(encode):\n    return {'mine': 3.2, 'share': -1.0000001}\n")
+    settings = settings_of(tasks="evaluator")
+    with pytest.raises(MtdlabError, match=r"evaluator:mine: .* returns 3\.2, and scores are"):
+        check_inputs(settings, scores=["evaluator:mine"], is_new=True)
+    check_inputs(settings, scores=["evaluator:share"], is_new=True)
+    # begun when it was scaled
+    check_inputs(settings, scores=["evaluator:mine"])
+    lower = settings_of(tasks="evaluator:-mine")
+    check_inputs(lower, scores=["evaluator:-mine"], is_new=True)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

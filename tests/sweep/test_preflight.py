@@ -113,6 +113,22 @@ def test_every_searched_input_is_checked(write: Write, tiny_encoder: Path, tmp_p
         objective_of(spec).check(Job(spec, "", tmp_path / "models"))
 
 
+def test_the_scores_of_a_recorded_study_keep_their_unit(
+    write: Write, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen, spec = list[bool](), write()
+
+    def check(*_: object, is_new: bool) -> dict[str, str]:
+        seen.append(is_new)
+        return {}
+
+    monkeypatch.setattr("mtdlab.trial.trainer.check_inputs", check)
+    for _ in range(2):
+        objective_of(spec).check(Job(spec, url, tmp_path / "models"))
+        open_study(spec, url)
+    assert seen == [True, False]
+
+
 def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
     """Record how both trials ended."""
     store = open_study(spec, url)
