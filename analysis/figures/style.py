@@ -47,7 +47,7 @@ FONT_SIZE = 9.5
 LEGEND_SIZE = 9.0
 # The height of an axis below the axes, its numbers and its name, in points.
 _AXIS_HEIGHT = 32
-_MOST_LETTERS = 40
+_MOST_LETTERS, _OTHERS = 48, "ηε…"
 # The width of a letter and of a handle with its margins, in points.
 _LETTER, _HANDLE = 0.56 * LEGEND_SIZE, 38
 # The width of the numbers and the name of a vertical axis, in points.
@@ -180,7 +180,8 @@ def axes_size(ax: Axes) -> tuple[float, float]:
 
 def printable(name: str) -> str:
     """The name in characters that every font has, and not longer than a label can be."""
-    return "".join(letter if " " <= letter <= "~" else "?" for letter in name)[:_MOST_LETTERS]
+    shown = (letter if " " <= letter <= "~" or letter in _OTHERS else "?" for letter in name)
+    return "".join(shown)[:_MOST_LETTERS]
 
 
 MTD_LABEL = "maximum traceable distance, MTD (steps)"

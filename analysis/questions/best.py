@@ -50,7 +50,7 @@ from mtdlab.analysis.statistics.methods import compute_methods, equal_budget
 
 NAME = "name of the row"
 """The column with the names of a comparison's rows, beside columns that settings name."""
-_MOST_LETTERS = 100
+_MOST_LETTERS = 70
 _PAIRED = (
     "Configurations are compared with seeds as blocks (least squares): by the paired difference of "
     "their scores where every configuration has every seed. Because the best is chosen by the same "
@@ -351,7 +351,9 @@ def name_table(
     shown = table
     if METHOD in table:
         shown = table.assign(method=[results.name_method(name) for name in table[METHOD]])
-    texts = name_rows(shown, names, beside=results.study.nuisance, most=most)
+    settings = results.study.settings.items()
+    defaults = {name: each.default for name, each in settings if each.default is not None}
+    texts = name_rows(shown, names, beside=results.study.nuisance, most=most, defaults=defaults)
     return tuple(clean(text, most=most) for text in texts)
 
 

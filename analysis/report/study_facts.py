@@ -295,7 +295,9 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     varied = free_settings(completed, study.settings)
     same = select_configuration(completed, study.settings, number)
     row = completed.loc[[kept]].iloc[0]
-    named = ", ".join(write_setting(name, row[name]) for name in varied)
+    # a setting that the trial's method does not have is missing
+    own = [name for name in varied if not is_missing(row[[name]]).all()]
+    named = ", ".join(write_setting(name, row[name]) for name in own)
     select_by = study.select_by or study.metric
     by, of = clean(as_read(select_by)), " of the search" if study.baseline else ""
     highest = "lowest" if is_negated(select_by) else "highest"

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -62,13 +63,19 @@ def name_configurations(settings: pd.DataFrame) -> list[str]:
 
 
 def name_rows(
-    table: pd.DataFrame, names: Sequence[str], *, beside: Collection[str], most: int
+    table: pd.DataFrame,
+    names: Sequence[str],
+    *,
+    beside: Collection[str],
+    most: int,
+    defaults: Mapping[str, object] = MappingProxyType({}),
 ) -> list[str]:
     """The rows of a table by the settings `names`, of which those in `beside` stand last.
 
     The rows of a method are named by the settings that differ between them: XBM (queue_size 64).
     Where a name has more letters than `most`, settings are left out without which the rows still
-    differ, the last first; of a longer one the table's number is stated.
+    differ, the last first, and those of methods at the values in `defaults` before those that are
+    not in `beside`; of a longer one the table's number is stated.
     """
     names = sorted(names, key=lambda name: (name != "method", name in beside))
     values = table[names].astype("object")
@@ -78,13 +85,17 @@ def name_rows(
         values[others] = values[others].where(differs & (values[others] != ""))
     kept, cells = names, _format_known(values)
     texts = named = _join_known(cells, kept) if names else ["all configurations"] * len(table)
-    for name in reversed(names):
+    steps: list[str | None] = [*reversed(names)]
+    steps.insert(sum(name in beside for name in names), None)
+    for left_out in steps:
         if max(map(len, texts)) <= most:
             break
-        rest = [other for other in kept if other != name]
-        shorter = _join_known(cells, rest)
+        rest, known = [name for name in kept if name != left_out], cells
+        if left_out is None:
+            known = _leave_out(cells, defaults) if "method" in names else cells
+        shorter = _join_known(known, rest)
         if len(set(shorter)) == len(set(named)):
-            kept, texts = rest, shorter
+            kept, cells, texts = rest, known, shorter
     return [
         text if len(text) <= most else f"trial {number}: {text}"
         for text, number in zip(texts, table["number"], strict=True)
@@ -114,6 +125,14 @@ def _format_known(values: pd.DataFrame) -> list[dict[str, str]]:
             }
         )
     return rows
+
+
+def _leave_out(
+    cells: Sequence[Mapping[str, str]], values: Mapping[str, object]
+) -> list[dict[str, str]]:
+    """The settings of each row without those that have the given values."""
+    texts = {name: format_value(name, value) for name, value in values.items()}
+    return [{name: text for name, text in row.items() if texts.get(name) != text} for row in cells]
 
 
 def _join_known(cells: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ from mtdlab.analysis.statistics.configurations import (
 )
 
 _MOST_DRAWN = 12
-_MOST_IN_FIGURE, _SHORT = 40, "short name of the row"
+_MOST_IN_FIGURE, _SHORT = 43, "short name of the row"
 _MOST_SETTINGS = 80
 
 

@@ -150,6 +150,27 @@ def test_names_keep_the_setting_that_distinguishes_and_give_up_the_chosen_ones()
     assert name_rows(table, names, beside=["learning_rate"], most=20)[1].startswith("trial 5: ")
 
 
+def test_variants_of_a_method_are_named_by_what_is_not_the_default() -> None:
+    table = pd.DataFrame(
+        {
+            "number": range(4),
+            "method": ["SimCSE", "MoCoSE", "MoCoSE", "MoCoSE"],
+            "detach_keys": [None, True, False, True],
+            "projection_layers": [np.nan, 1, 1, 0],
+        }
+    )
+    names, defaults = [*table][1:], {"detach_keys": True, "projection_layers": 1}
+    full = name_rows(table, names, beside=[], most=80, defaults=defaults)
+    assert full[2] == "MoCoSE (detach_keys false, projection layers 1)"
+    assert name_rows(table, names, beside=[], most=40, defaults=defaults) == [
+        *("SimCSE", "MoCoSE", "MoCoSE (detach_keys false)", "MoCoSE (projection layers 0)")
+    ]
+    # without the default two rows would have one name
+    alike = table.assign(projection_layers=[np.nan, 1, np.nan, 0], detach_keys=True)
+    kept = name_rows(alike, names, beside=[], most=20, defaults=defaults)
+    assert kept[1:3] == ["trial 1: MoCoSE (projection layers 1)", "MoCoSE"]
+
+
 @pytest.mark.parametrize(
     "noise", [2.0, *(pytest.param(noise, marks=pytest.mark.slow) for noise in (0.2, 6.0))]
 )
