@@ -88,7 +88,7 @@ def name_rows(
     steps: list[str | None] = [*reversed(names)]
     steps.insert(sum(name in beside for name in names), None)
     for left_out in steps:
-        if max(map(len, texts)) <= most:
+        if max(map(len, texts), default=0) <= most:
             break
         rest, known = [name for name in kept if name != left_out], cells
         if left_out is None:
