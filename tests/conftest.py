@@ -278,5 +278,5 @@ def written(tmp_path: Path) -> Written:
 def no_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in the test's folder; the encoder and texts of a study are not looked for."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.trial.trainer.check_inputs", lambda *_: {})
+    monkeypatch.setattr("mtdlab.trial.trainer.check_inputs", lambda *_, **__: {})
     return tmp_path

@@ -143,8 +143,7 @@ def _left_out(whole: Size, size: Size) -> str:
 def write_study(name: str, inputs: Mapping[str, Any], size: Size, sentence: str = "") -> str:
     """The text of a new study file, with a comment beside what is likely to be changed.
 
-    `inputs`: encoder, corpus and evaluation, and perhaps the queue size. `sentence`: on the study's
-    size and duration.
+    `inputs`: encoder, corpus, evaluation, perhaps queue size. `sentence`: on size and duration.
     """
     vary = size.vary
     encoder, corpus, varies_method = inputs["encoder"], inputs["corpus"], "method" in vary

@@ -61,11 +61,10 @@ class Trainer(Objective):
         augmentations = tuple(
             locate_augmentation(name, spec.places) for name in spec.possible_values("augmentation")
         )
-        by_inputs, digests = spec.trials_by_inputs(), dict[str, Any]()
+        by_inputs, digests, recorded = spec.trials_by_inputs(), dict[str, Any](), dict[Any, Any]()
         check_study(spec)
-        is_new = True
         with suppress(StorageError):
-            is_new = not read_planned(job.url, spec.name)
+            recorded = read_planned(job.url, spec.name)
         for trials in by_inputs.values():
             settings = trials[0]
             found = check_inputs(
@@ -74,7 +73,7 @@ class Trainer(Objective):
                 int(min(spec.possible_values("batch_size"))),
                 trials,
                 (spec.metric, spec.select_by),
-                is_new=is_new,
+                is_new=not recorded,
             )
             named = settings.model_copy(update={"encoder": settings.encoder_name})
             digests |= {f"{name} {getattr(named, name)}": text for name, text in found.items()}

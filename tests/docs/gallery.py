@@ -36,6 +36,7 @@ PAGES = (
     "methods-minilm",
     "best-history",
     "rate-tolerance-minilm-3",
+    "simcse-to-mocose-minilm-3",
     "paper",
 )
 SEVERAL = {

@@ -54,7 +54,7 @@ def no_training() -> Iterator[None]:
         return Result("COMPLETE", values=values, scores={"sts_dev": float(score)}), None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mtdlab.trial.trainer.check_inputs", lambda *_: {})
+        patch.setattr("mtdlab.trial.trainer.check_inputs", lambda *_, **__: {})
         patch.setattr(trainer, "train_trial", train)
         yield
 

@@ -234,7 +234,7 @@ def test_a_broken_record_is_found_and_repaired_as_proposed(
     assert snapshot(healthy) == before
     if repair.startswith(RERUN):
         monkeypatch.chdir(healthy)
-        monkeypatch.setattr("mtdlab.trial.trainer.check_inputs", lambda *_: {})
+        monkeypatch.setattr("mtdlab.trial.trainer.check_inputs", lambda *_, **__: {})
         monkeypatch.setattr(trainer, "train_trial", lambda *_: (TRAINED, None))
         sweep(read_study(healthy / "a.yaml"), f"sqlite:///{healthy / 'a.db'}", Execution(jobs=1))
         open_in_process.cache_clear()

@@ -100,7 +100,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("tampered")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)
-        patch.setattr("mtdlab.trial.trainer.check_inputs", lambda *_: {"encoder": "0" * 8})
+        patch.setattr("mtdlab.trial.trainer.check_inputs", lambda *_, **__: {"encoder": "0" * 8})
         patch.setattr(trainer, "train_trial", trained)
         for name, text in (("tampered", STUDY), ("good", GOOD)):
             Path(f"{name}.yaml").write_text(text)

@@ -428,7 +428,7 @@ def test_a_sweep_whose_trials_are_claimed_while_it_starts_has_nothing_to_do(
 ) -> None:
     """Loading the texts takes seconds, in which another sweep may take all that waits."""
 
-    def claim_all(*_: Any) -> dict[str, str]:
+    def claim_all(*_: Any, **__: Any) -> dict[str, str]:
         other = open_study(written(ONE_SEED), url)
         while other.claim(owners.this_process()):
             pass
