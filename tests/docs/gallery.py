@@ -37,6 +37,7 @@ PAGES = (
     "best-history",
     "rate-tolerance-minilm-3",
     "simcse-to-mocose-minilm-3",
+    "simcse-to-mocose-minilm-3-one-rate",
     "paper",
 )
 SEVERAL = {
