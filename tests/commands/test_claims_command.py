@@ -15,7 +15,7 @@ STUDIES = {study.name: study for study in (SLICES, CLUSTERS)}
 @pytest.fixture
 def stored(monkeypatch: pytest.MonkeyPatch) -> None:
     """A database of two studies."""
-    monkeypatch.setattr("mtdlab.store.study_names", lambda _: [*STUDIES])
+    monkeypatch.setattr("mtdlab.store.recorded.study_names", lambda _: [*STUDIES])
     monkeypatch.setattr("mtdlab.store.frames.load_frames", lambda name, *_, **__: STUDIES[name])
 
 

@@ -20,7 +20,8 @@ POP = """
 import json, sys, time
 from pathlib import Path
 from types import SimpleNamespace
-from mtdlab.store import Store, claims, database
+from mtdlab.store import claims, database
+from mtdlab.store.store import Store
 url, go, immediate = sys.argv[1:]
 if immediate == "no":
     database.event = SimpleNamespace(listen=lambda *_: None)

@@ -8,7 +8,7 @@ from pathlib import Path
 SETTINGS = ("journal_mode", "synchronous", "foreign_keys")
 OPEN = f"""
 import json, sys
-from mtdlab.store import Store
+from mtdlab.store.store import Store
 with Store(sys.argv[1], 1).database.engine.connect() as connection:
     found = {{
         setting: connection.exec_driver_sql("PRAGMA " + setting).scalar() for setting in {SETTINGS}

@@ -88,8 +88,7 @@ def test_figures_have_the_highest_the_highest_as_it_is_and_word_overlap_as_lines
         "word overlap 38.00",
     ]
     over_mtd = score.draw(StudyContext(held_against(trials, **scores)))
-    context = StudyContext(held_against(by_method, **scores))
-    of_methods = methods.draw(context, context.best.table)
+    [of_methods] = methods.build(StudyContext(held_against(by_method, **scores))).figures.values()
     context = StudyContext(held_against(mixed, **scores))
     rows = configurations.draw_ranked(context, context.best.table, title="")
     assert over_mtd is not None
