@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
@@ -71,8 +72,16 @@ def tabulate_claims(contexts: Sequence[StudyContext], *, every: bool = False) ->
 
 
 def find_claims(context: StudyContext) -> pd.DataFrame:
-    """The claims that one study is about (`tabulate_claims`)."""
-    return tabulate_claims([context])
+    """The claims that one study is about (`tabulate_claims`).
+
+    A difference that the answer or the table of configurations states has no interval here.
+    """
+    table, effect = tabulate_claims([context]), context.answer.effect
+    stated = context.best.compared["difference"].tolist() if len(table) else []
+    stated += [effect.size.mean] if effect else []
+    told = [np.isclose(abs(mean), np.abs(stated), atol=0.005).any() for mean in table["mean"]]
+    table.loc[told, ["low", "high"]] = math.nan
+    return table
 
 
 def _list_row(context: StudyContext, question: ClaimQuestion, *, is_shown: bool) -> dict[str, Any]:

@@ -155,3 +155,17 @@ def test_the_claims_that_have_room_are_replicated_and_contradicted_ones() -> Non
     assert "“1.”" in shown[2][0]
     assert [line[:2] for line in shown[4]] == ["✓ ", "✓ ", "✗ ", "✗ ", "an"]
     assert [line[:2] for line in shown[5]] == ["✓ ", "✓ ", "✗ ", "✗ ", "? "]
+
+
+def test_a_claim_has_no_interval_of_a_difference_that_the_answer_states() -> None:
+    context = StudyContext(
+        study_of([({"method": name}, at) for name, at in (("mocose", 40.0), ("simcse", 38.0))])
+    )
+    assert context.answer.effect is not None
+    [row] = (
+        claims.find_claims(context).query("name.str.contains('simcse')").head(1).to_dict("records")
+    )
+    assert abs(row["mean"]) == pytest.approx(abs(context.answer.effect.size.mean))
+    assert np.isnan([row["low"], row["high"]]).all()
+    alone = claims.tabulate_claims([context]).set_index("name").loc[row["name"]]
+    assert np.isfinite([alone["low"], alone["high"]]).all()
