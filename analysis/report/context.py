@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.frames import StudyFrames
@@ -100,6 +101,18 @@ class StudyContext(StudyQuestions):
         mean = estimate_configuration(self.trials, self.study.settings, number).estimate.mean
         against = self.against_baseline
         return mean if against is None else max(mean, against.mean.estimate.mean)
+
+    def states_difference(self, mean: float) -> bool:
+        """Whether answer, leads or table of configurations state a difference of this size.
+
+        They give its interval too, so that another part of the page gives none.
+        """
+        stated = [lead.size.mean for lead in self.verdict.leads]
+        if not self.best.basis.explores:
+            stated += self.best.compared["difference"].tolist()
+        if effect := self.answer.effect:
+            stated.append(effect.size.mean)
+        return bool(np.isclose(abs(mean), np.abs(stated), atol=0.005).any())
 
     @property
     def is_one_point(self) -> bool:

@@ -86,13 +86,14 @@ def name_rows(
     kept, cells = names, _format_known(values)
     texts = named = _join_known(cells, kept) if names else ["all configurations"] * len(table)
     steps: list[str | None] = [*reversed(names)]
-    steps.insert(sum(name in beside for name in names), None)
+    if "method" in names:
+        # the step of the defaults
+        steps.insert(sum(name in beside for name in names), None)
     for left_out in steps:
         if max(map(len, texts), default=0) <= most:
             break
-        rest, known = [name for name in kept if name != left_out], cells
-        if left_out is None:
-            known = _leave_out(cells, defaults) if "method" in names else cells
+        rest = [name for name in kept if name != left_out]
+        known = _leave_out(cells, defaults) if left_out is None else cells
         shorter = _join_known(known, rest)
         if len(set(shorter)) == len(set(named)):
             kept, cells, texts = rest, known, shorter

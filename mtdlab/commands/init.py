@@ -124,9 +124,12 @@ def _fit_queue(corpus: str) -> tuple[int, str]:
     with suppress(MtdlabError):
         texts = len(list(islice(check_corpus(corpus).sides()[0].sentences(), texts)))
     runs = {size: [RunSizes(64, size, texts)] for size in sizes}
-    queue = next((size for size in sizes if not describe_repeats(texts, "", 0, runs[size])), 64)
+    fitting = (size for size in sizes if not describe_repeats(texts, "", 0, runs[size]))
+    queue = next(fitting, min(sizes))
+    if queue == max(sizes):
+        return queue, ""
     why = f" The queue has {queue} keys: in a larger one the {texts} texts would meet their own."
-    return queue, why * (queue < max(sizes))
+    return queue, why
 
 
 def _left_out(whole: Size, size: Size) -> str:
@@ -280,7 +283,8 @@ def init(
     if {"method", "queue_size"}.isdisjoint(varied):
         written["queue_size"], why = _fit_queue(written["corpus"])
     size, seconds, sentence = _propose(chosen, written, sizes, hours, path)
-    text = write_study(chosen, written, size, sentence := sentence + why)
+    sentence += why
+    text = write_study(chosen, written, size, sentence)
     _write(path, text, as_json, {"seconds": seconds, "size": sentence})
 
 

@@ -15,7 +15,7 @@ from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
 from mtdlab.corpus.tokens import TokenStore, tokenise
-from mtdlab.device import choose_device
+from mtdlab.device import Device, choose_device
 from mtdlab.encoders.adapters import add_adapters, check_adapters
 from mtdlab.encoders.embed import Embedder, Sentences, Vectors
 from mtdlab.encoders.folders import PROMPT_FILE, declared_prompt
@@ -181,12 +181,12 @@ def check_inputs(
     Returns SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
     Raises MtdlabError if an input is missing or cannot be used.
     """
-    choose_device(settings)
+    device = choose_device(settings)
     views_of(settings)
     opened = open_inputs(settings)
     for trial in trials or (settings,):
         check_encoder(opened.encoder, trial)
-    _try_evaluator(opened, settings, scores, is_new=is_new)
+    _try_evaluator(opened, settings, device, scores, is_new=is_new)
     tokens = _tokens_of(View(prompt=settings.prompt), settings, opened)
     # before models change a large corpus; documents are fewer than sentences
     BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
@@ -220,14 +220,18 @@ def reads_documents(settings: TrainerSettings) -> bool:
 
 
 def _try_evaluator(
-    opened: OpenedInputs, settings: TrainerSettings, scores: Iterable[str], *, is_new: bool
+    opened: OpenedInputs,
+    settings: TrainerSettings,
+    device: Device,
+    scores: Iterable[str],
+    *,
+    is_new: bool,
 ) -> None:
     """Raise MtdlabError where a user's function fails, or a score is missing or out of bounds."""
     tasks = [task for task in opened.external if task.name == EVALUATOR]
     if not tasks:
         return
     begin_phase("trying the function of --evaluator")
-    device = choose_device(settings)
     nn.Module.to(opened.encoder.model, device.device)
     embedder = Embedder(opened.encoder.model, settings.representation, device)
     returned = {one.task: one.score or 0.0 for one in score_external(embedder, tasks)}

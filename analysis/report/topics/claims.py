@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
@@ -76,11 +75,9 @@ def find_claims(context: StudyContext) -> pd.DataFrame:
 
     A difference that the answer or the table of configurations states has no interval here.
     """
-    table, effect = tabulate_claims([context]), context.answer.effect
-    stated = context.best.compared["difference"].tolist() if len(table) else []
-    stated += [effect.size.mean] if effect else []
-    told = [np.isclose(abs(mean), np.abs(stated), atol=0.005).any() for mean in table["mean"]]
-    table.loc[told, ["low", "high"]] = math.nan
+    table = tabulate_claims([context])
+    is_stated = [context.states_difference(mean) for mean in table["mean"]]
+    table.loc[is_stated, ["low", "high"]] = math.nan
     return table
 
 

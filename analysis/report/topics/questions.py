@@ -1,8 +1,5 @@
 """Topics: the differences that the main question is about; all declared questions."""
 
-from collections.abc import Sequence
-
-import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
@@ -74,11 +71,8 @@ def _build_declared(context: StudyContext) -> Contents | None:
     """The declared questions with their answers; None where the study file declares none."""
     if not list_declared(context.study) or not len(context.runs):
         return None
-    stated = [lead.size.mean for lead in context.verdict.leads]
-    if not context.best.basis.explores:
-        stated += context.best.compared["difference"].tolist()
-    rows = [_tabulate(each, stated) for each in context.others]
-    table = pd.DataFrame([_tabulate(context.question), *rows])
+    asked = [context.question, *context.others]
+    table = pd.DataFrame([_tabulate(context, question) for question in asked])
     caption = (
         "The questions of the study file with their answers. The first is the main one; the others "
         "that were declared before the first trial share one error rate (Holm's rule). Intervals "
@@ -87,14 +81,15 @@ def _build_declared(context: StudyContext) -> Contents | None:
     labels = {"difference": "difference"}
     shown = make_table(table, caption=caption, csv="questions", labels=labels)
     # the first screen has the answer of an only question
-    return Contents(csv={"questions": table}, tables=[shown] if rows else [])
+    return Contents(csv={"questions": table}, tables=[shown] if context.others else [])
 
 
-def _tabulate(question: Question, stated: Sequence[float] = ()) -> dict[str, object]:
-    """A row; without the interval of a difference that the main question has stated."""
+def _tabulate(context: StudyContext, question: Question) -> dict[str, object]:
+    """A row; without the interval of a difference that the page states above."""
     answer = question.answer
     effect = answer.effect
-    is_stated = effect and np.isclose(np.abs(effect.size.mean), np.abs(stated)).any()
+    is_main = question is context.question
+    is_stated = effect and not is_main and context.states_difference(effect.size.mean)
     return {
         "question": clean(question.sentence),
         "declared": describe_recorded(question.after or 0),

@@ -4,6 +4,7 @@ import html
 import re
 from collections import defaultdict
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -17,12 +18,15 @@ from tests.analysis.conftest import build_study, make_trials
 GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
 _NUMBER = r"[+−-]?\d+\.\d\d"
 _STATED = re.compile(rf"({_NUMBER})(?: points)?[ (|]{{1,3}}[\d.]+ % CI ({_NUMBER}) to ({_NUMBER})")
+# as a claim states it
+_CLAIMED = re.compile(rf"([+−]\d+\.\d\d) \(({_NUMBER}) to ({_NUMBER})\)")
 
 
 def find_intervals(text: str) -> dict[float, set[tuple[float, float]]]:
     """The intervals of each difference in a text, by its size, whichever way it is subtracted."""
     found = defaultdict(set)
-    for match in _STATED.finditer(html.unescape(text)):
+    read = html.unescape(text)
+    for match in chain(_STATED.finditer(read), _CLAIMED.finditer(read)):
         size, low, high = (float(number.replace("−", "-")) for number in match.groups())
         found[abs(size)].add((low, high) if size >= 0 else (-high, -low))
     return found
@@ -87,3 +91,5 @@ def test_a_page_of_the_gallery_has_one_interval_for_a_difference(page: Path) -> 
 def test_two_intervals_are_noticed() -> None:
     text = "less: 3.98 points (95 % CI 0.65 to 7.32). more: -3.98 | 95 % CI -7.42 to -0.55"
     assert find_intervals(text) == {3.98: {(0.65, 7.32), (0.55, 7.42)}}
+    claimed = "minus SimCSE: +0.39 points (95 % CI −1.68 to 2.46). Here +0.39 (−1.61 to 2.38)"
+    assert find_intervals(claimed) == {0.39: {(-1.68, 2.46), (-1.61, 2.38)}}
