@@ -13,6 +13,7 @@ from mtdlab.analysis.data.cells import (
     is_missing_cell,
     read_numbers,
     refuse_first,
+    tell_origin,
 )
 from mtdlab.analysis.data.defaults import FACTORS, MARGIN, MOST_COMPARED, Reading
 from mtdlab.analysis.data.durations import format_count
@@ -35,6 +36,7 @@ class BlockScores:
         left_out: the other blocks, each with the models that lack a score in it.
         write: how scores are written.
         invocation: the command that reads it.
+        origin: what tells the table from others of its name (`tell_origin`).
     """
 
     name: str
@@ -43,6 +45,7 @@ class BlockScores:
     left_out: Mapping[str, list[str]]
     write: ScoreFormat
     invocation: Invocation
+    origin: str = ""
 
 
 def read_block_table(
@@ -96,5 +99,11 @@ def read_block_table(
     path = source if isinstance(source, Path) else None
     invocation = describe_reading(path, reading) if path else NO_INVOCATION
     return BlockScores(
-        folder_name(path) if path else "ranking", block, scores, lacking, write, invocation
+        folder_name(path) if path else "ranking",
+        block,
+        scores,
+        lacking,
+        write,
+        invocation,
+        tell_origin(source),
     )

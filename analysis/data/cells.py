@@ -6,8 +6,10 @@ counted from 1 below the header.
 
 import ast
 import csv
+import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -346,6 +348,16 @@ def refuse_first(wrong: pd.Series, cells: pd.DataFrame, names: Sequence[str], ru
 def folder_name(path: Path) -> str:
     """The file's name without its suffix, with characters that are safe in a folder name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:80] or "table"
+
+
+def tell_origin(table: Path | pd.DataFrame) -> str:
+    """What tells a table from others of its name, for a page that does not show where it lies.
+
+    16 hexadecimal digits of a file, or of a folder; all DataFrames have the same.
+    """
+    if isinstance(table, pd.DataFrame):
+        return "DataFrame"
+    return hashlib.sha256(os.fsencode(table.resolve())).hexdigest()[:16]
 
 
 def choose_scale(score: str, values: pd.Series, stated: Scale | None) -> Scale:

@@ -188,6 +188,7 @@ class StudyFrames:
             per trial that recorded its environment; empty text where a value is not known.
         table: of runs that were made elsewhere the file, and which column was read as what, in
             sentences by name.
+        origin: what tells such a table from others of its name; empty for a study of a database.
         settings: the hyperparameters by name: they define which columns of trials are settings. The
             seed is no setting, and the MTD is one only where runs of equal settings differ in it,
             whose parts were not recorded. It may hold settings that no trial recorded.
@@ -231,6 +232,7 @@ class StudyFrames:
     invocation: Invocation = NO_INVOCATION
     environments: tuple[Environment, ...] = ()
     table: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
     environment: pd.DataFrame = field(default_factory=lambda: empty(ENVIRONMENT_COLUMNS))
     settings: Settings = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)

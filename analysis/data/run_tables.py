@@ -18,6 +18,7 @@ from mtdlab.analysis.data.cells import (
     is_missing_cell,
     read_numbers,
     refuse_first,
+    tell_origin,
     with_points,
 )
 from mtdlab.analysis.data.columns import (
@@ -264,6 +265,7 @@ def build_study(
         scores=scores.astype({"task": "str", "score": "float64"}),
         sampler="not recorded",
         table=_describe(table, source, metric, rule, trials, names),
+        origin=tell_origin(source),
         environment=pd.DataFrame({"number": trials["number"], **environment}),
         settings={name: RecordedSetting(name, *NOTATION.get(name, ())) for name in names},
         invocation=describe_reading(path, reading) if path else NO_INVOCATION,

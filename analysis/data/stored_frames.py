@@ -38,7 +38,7 @@ _KEY = b"mtdlab"
 _FORMAT = 2
 _FIELDS = (
     *("name", "metric", "planned", "sampler", "study_file", "table"),
-    *("methods", "description", "select_by", "model", "beyond_run", "stated_margin"),
+    *("methods", "description", "select_by", "model", "beyond_run", "stated_margin", "origin"),
 )
 
 
@@ -70,7 +70,7 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
         "format": _FORMAT,
         "generated": generated,
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-        "study": {name: getattr(study, name) for name in _FIELDS},
+        "study": {name: value for name in _FIELDS if (value := getattr(study, name)) != ""},
         "invocation": dataclasses.asdict(study.invocation),
         "environments": [dataclasses.asdict(env) for env in study.environments],
         "settings": [dataclasses.asdict(setting) for setting in study.settings.values()],

@@ -22,6 +22,7 @@ from mtdlab.analysis.data.cells import (
     folder_name,
     read_numbers,
     refuse_first,
+    tell_origin,
 )
 from mtdlab.analysis.data.defaults import FACTORS, LEVEL, Scale
 from mtdlab.analysis.data.published import load_curve
@@ -44,11 +45,13 @@ class LevelMeans:
         name: title of the page.
         source: the origin of the numbers, as a sentence.
         frame: mtd (in steps), mean, low, high (in points), L rows in rising order of mtd.
+        origin: what tells their file from others of its name; empty for published ones.
     """
 
     name: str
     source: str
     frame: pd.DataFrame
+    origin: str = ""
 
     @property
     def errors(self) -> Floats:
@@ -98,7 +101,8 @@ def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None
     frame = frame.assign(**{name: frame[name] * FACTORS[found] for name in _COLUMNS[1:]})
     rule = describe_scale(found, is_stated=scale is not None)
     source = f"Level means read from {path.name}. {rule}"
-    return LevelMeans(folder_name(path), source, frame.sort_values("mtd", ignore_index=True))
+    frame = frame.sort_values("mtd", ignore_index=True)
+    return LevelMeans(folder_name(path), source, frame, tell_origin(path))
 
 
 _MEANS_DRAWN = 50_000

@@ -107,6 +107,7 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
         name=clean(data.name),
         generated=generated,
         version=version,
+        origin=data.origin,
         headline=_headline(data, verdict),
         summary=summary,
         limits=(_ASSUMPTION, _UNPAIRED),

@@ -200,6 +200,7 @@ class BasePage:
         limits: sentences on the limits of the conclusions.
         summary: the answer in full sentences, where no section has them.
         methods: paragraphs on how the numbers are computed.
+        origin: what tells a table that was made elsewhere from others of its name, or empty.
     """
 
     name: str
@@ -213,6 +214,7 @@ class BasePage:
     limits: tuple[str, ...] = ()
     commits: tuple[str, ...] = ()
     cites_mtd: bool = True
+    origin: str = ""
     template: str = "base.html"
 
 

@@ -114,6 +114,7 @@ def write_ranking(data: BlockScores, out: Path, *, generated: str, version: str)
         name=clean(data.name),
         generated=generated,
         version=version,
+        origin=data.origin,
         headline=Headline(
             f"Which model has the {high} mean {clean(write.name)} over {blocks}?",
             answer,

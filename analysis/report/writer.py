@@ -262,6 +262,7 @@ def write_report(
         glossary=list_terms(study),
         study_file=clean(study.study_file, most=_MOST_FILE),
         is_table=bool(study.table),
+        origin=study.origin,
         has_data=bool(data),
         facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
     )

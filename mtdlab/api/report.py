@@ -1,7 +1,7 @@
 """`mtdlab.load_study`: a study as frames; `mtdlab.report`: the page of one study or of several."""
 
-import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
@@ -15,11 +15,14 @@ from mtdlab.errors import MtdlabError, naming_missing, refusing
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from mtdlab.analysis.data.block_tables import BlockScores
     from mtdlab.analysis.data.frames import StudyFrames
+    from mtdlab.analysis.inference.level_means import LevelMeans
     from mtdlab.analysis.notebook import Study
     from mtdlab.analysis.report import MultiStudyReport, Report
 
 _LONGEST_NAME = 80
+_ORIGIN = re.compile(r'<meta name="origin" content="(\w+)">')
 
 
 def load_study(study: str, storage: str | Path | None = None, *, curves: bool = True) -> "Study":
@@ -126,6 +129,7 @@ def report(
                 reading = Reading(**described | {"columns": columns or {}, "block": block})
                 ranked = open_blocks(study, reading)
                 folder = Path(out) / (name or ranked.name)
+                refuse_other_page(folder, ranked)
                 return write_ranking(ranked, folder, generated=made, version=__version__)
             study = read_run_table(study, **described, name=name or "")
     elif block or any(described.values()):
@@ -151,36 +155,57 @@ def report(
     )
 
 
-def refuse_other_page(folder: Path, study: "StudyFrames") -> None:
-    """Raise MtdlabError where a page would replace that of another study or table of this name.
+def refuse_other_page(folder: Path, data: "StudyFrames | BlockScores | LevelMeans") -> None:
+    """Raise MtdlabError where a page would replace one that is not known to be of the same data.
 
-    Of the trials that were complete when that page was made none is one of this study, by number,
-    seed and duration. Of a table they are told by seed and score; the scores of the same file may
-    all have changed.
+    The page of a table tells where that lies, and is replaced by the page of the same place, or of
+    runs of which one is in both. That of a study is replaced where one of the trials that were
+    complete then is one of this study, by number, seed and duration.
     """
-    told = ["seed", "score"] if study.table else ["number", "seed", "wall_seconds"]
-    data = folder / "data" / "study.parquet"
-    if not data.is_file():
-        return
-    # imported here: the light install has no pyarrow
-    from pyarrow import parquet
+    from mtdlab.analysis.data.frames import StudyFrames
 
-    try:
-        read = parquet.read_table(data, columns=[*told, "state"])
-        page, about = read.to_pandas(), json.loads(read.schema.metadata[b"mtdlab"])
-        file = about["invocation"]["options"].get("table", [""])
-    except (OSError, ValueError, LookupError, TypeError):
+    page = folder / "index.html"
+    if not page.is_file():
         return
-    done = page[page["state"] == "COMPLETE"].dropna()
-    is_same = bool(study.table) and file == [study.invocation.value("table")]
-    if len(done) and not is_same and done.merge(study.trials[told], on=told).empty:
-        what, other = "study", "another folder with --out"
-        if study.table:
-            what, other = "table", "this one with --name"
+    found = _ORIGIN.search(page.read_text(encoding="utf-8", errors="replace"))
+    origin = found[1] if found else ""
+    if origin == data.origin and (origin or not isinstance(data, StudyFrames)):
+        return
+    shares = _shares_run(folder, data) if isinstance(data, StudyFrames) else None
+    if data.origin:
+        if not shares:
+            raise MtdlabError(
+                f"{folder} holds a page that is not known to be of this table; name this one with "
+                "--name, or move that page away"
+            )
+    elif origin or shares is False:
         raise MtdlabError(
-            f"{folder} is the page of another {what} {study.name}, none of whose trials is in this "
-            f"one; name {other}, or move it away"
+            f"{folder} is the page of another study {data.name}, none of whose trials is in this "
+            "one; name another folder with --out, or move it away"
         )
+
+
+def _shares_run(folder: Path, study: "StudyFrames") -> bool | None:
+    """Whether the data of a page have a complete run of this study; None where they have none.
+
+    Runs of a table are the same by settings, seed and score.
+    """
+    try:
+        # imported here: the light install has no pyarrow
+        from mtdlab.analysis.data.stored_frames import from_parquet
+
+        before = from_parquet(folder)[0]
+    except (ImportError, OSError, ValueError):
+        return None
+    if study.table and {*before.settings} != {*study.settings}:
+        return False
+    told = ["seed", "score"] if study.table else ["number", "seed", "wall_seconds"]
+    done = before.trials[before.trials["state"] == "COMPLETE"].dropna(subset=told)
+    if not len(done):
+        return None
+    told += before.settings if study.table else []
+    runs, known = (trials[told].astype("str") for trials in (study.trials, done))
+    return not runs.merge(known, on=told).empty
 
 
 def load_named(

@@ -15,7 +15,7 @@ import typer
 from mtdlab import __version__
 from mtdlab.analysis.data.defaults import BEYOND_RUN, TABLE_SUFFIXES, BeyondRun, Reading
 from mtdlab.analysis.data.metric import ScoreFormat
-from mtdlab.api.report import check_name, load_named, now
+from mtdlab.api.report import check_name, load_named, now, refuse_other_page
 from mtdlab.api.report import report as write_pages
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import describe_failures, metric_fields, print_json
@@ -254,6 +254,7 @@ def _write(
     else:
         check_name(name)
         folder = out / (name or source.published or data.name)
+        refuse_other_page(folder, data)
         if isinstance(data, BlockScores):
             written = write_ranking(data, folder, generated=now(), version=__version__)
         else:

@@ -9,14 +9,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mtdlab.analysis import compute_verdict, read_run_table
+from mtdlab.analysis import compute_verdict
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.stored_frames import to_parquet
 from mtdlab.analysis.inference.verdict import OverLooks, Verdict
 from mtdlab.analysis.questions.answer import list_numbers
 from mtdlab.analysis.questions.shape import list_shape
-from mtdlab.analysis.report.writer import write_files
-from mtdlab.api.report import refuse_other_page
+from mtdlab.api.report import report
 from mtdlab.commands.printing import print_json
 from mtdlab.commands.report import PAUSE, write_on_changes
 from mtdlab.errors import MtdlabError
@@ -258,22 +256,77 @@ def test_transfer_compares_the_first_study_with_the_others(run: Command) -> None
     assert "--transfer compares a study with others; name two or more" in error
 
 
-def test_the_page_of_a_table_is_not_replaced_by_that_of_another(folder: Path) -> None:
-    """Of two files of one name, told by their rows; a file may be measured anew, or moved."""
-    for name, best in (("a", 3), ("b", 4), ("moved", 3)):
-        rows = [
-            f"{seed},{rate},{60 + best * rate + seed / 7}" for seed in (1, 2) for rate in (1, 2)
-        ]
+RUNS = "seed,rate,score\n" + "\n".join(
+    f"{seed},{rate},{60 + 3 * rate + seed / 7}" for seed in (1, 2) for rate in (1, 2)
+)
+RANKED = "task,score,model\n" + "\n".join(
+    f"{task},{0.6 + 0.01 * task * len(model)},{model}" for task in range(4) for model in ("a", "bb")
+)
+MEANS = "mtd,mean,low,high\n" + "\n".join(f"{mtd},{mtd},{mtd - 1},{mtd + 1}" for mtd in (5, 8, 20))
+
+
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+@pytest.mark.parametrize(
+    ("table", "other", "options"),
+    [
+        # the runs have the same seeds and scores, at other rates
+        (RUNS, RUNS.replace(",2,", ",4,").replace(",1,", ",3,"), ""),
+        (RUNS, RUNS.replace("rate", "K"), ""),
+        (RANKED, RANKED.replace("bb", "cc"), "--block task"),
+        (MEANS, MEANS.replace("20", "21"), ""),
+    ],
+    ids=["other values", "other settings", "ranking", "means"],
+)
+def test_the_page_of_a_table_is_not_replaced_by_that_of_another(
+    run: Command,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+    other: str,
+    options: str,
+) -> None:
+    """Two files of one relative path, in two folders, with one --out; a file may change."""
+    for name, text in (("first", table), ("second", other)):
         (folder / name).mkdir()
-        (folder / name / "runs.csv").write_text("\n".join(["seed,rate,score", *rows]))
-    first, other, moved = (read_run_table(f"{name}/runs.csv") for name in ("a", "b", "moved"))
-    page = folder / "reports" / "runs"
-    write_files(page / "data", to_parquet(first, generated="today"))
-    with pytest.raises(
-        MtdlabError,
-        match=r"is the page of another table runs, .* one; name this one with --name, or",
-    ):
-        refuse_other_page(page, other)
-    refuse_other_page(page, moved)
-    (folder / "a" / "runs.csv").write_text((folder / "b" / "runs.csv").read_text())
-    refuse_other_page(page, read_run_table("a/runs.csv"))
+        (folder / name / "same.csv").write_text(text, encoding="utf-8")
+    line, page = f"report --table same.csv --out ../pages {options}", folder / "pages" / "same"
+    monkeypatch.chdir(folder / "first")
+    run(line)
+    before = (page / "index.html").read_bytes()
+    monkeypatch.chdir(folder / "second")
+    refused = "holds a page that is not known to be of this table; name this one with --name, or"
+    assert refused in run(line, 2)[1]
+    assert (page / "index.html").read_bytes() == before
+    run(f"{line} --name other")
+    monkeypatch.chdir(folder / "first")
+    Path("same.csv").write_text(other, encoding="utf-8")
+    run(line)
+    assert (page / "index.html").read_bytes() != before
+
+
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+def test_a_table_that_was_moved_has_its_page_made_again_where_its_data_tell(
+    run: Command, folder: Path
+) -> None:
+    """In the light install a page has no data: a moved table is then told to have another name."""
+    (folder / "moved").mkdir()
+    for name in ("same.csv", "moved/same.csv"):
+        (folder / name).write_text(RUNS, encoding="utf-8")
+    run("report --table same.csv")
+    run("report --table moved/same.csv")
+    for path in (folder / "reports" / "same" / "data").iterdir():
+        path.unlink()
+    assert "not known to be of this table" in run("report --table same.csv", 2)[1]
+    run("report --table moved/same.csv")
+
+
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+def test_pages_of_a_dataframe_and_of_a_file_do_not_replace_each_other(run: Command) -> None:
+    frame = pd.DataFrame({"seed": [1, 2], "score": [61.0, 62.5]})
+    report(frame, name="same")
+    report(frame.assign(score=[63.0, 64.5]), name="same")
+    refused = "not known to be of this table"
+    assert refused in run("report --table runs.csv --name same", 2)[1]
+    run("report --table runs.csv")
+    with pytest.raises(MtdlabError, match=refused):
+        report(frame, name="runs")
