@@ -301,10 +301,13 @@ class BestQuestion(Question):
             return "With fewer than two common seeds, no difference is tested."
         is_one_each = self.is_of_methods and self.table[METHOD].is_unique
         other = "method" if is_one_each else "configuration"
+        said = f"{worse:,} of {tested:,} other {other}s {'is' if worse == 1 else 'are'}"
+        if tested == 1:
+            said = f"The other compared {other} is{'' if worse else ' not'}"
+        holds = "excludes" if worse or tested > 1 else "includes"
         return (
-            f"{worse:,} of {format_count(tested, f'other {other}')} "
-            f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval "
-            f"of the difference, simultaneous for all pairs at {self.confidence}, excludes 0."
+            f"{said} significantly worse than the best: the interval of the difference, "
+            f"simultaneous for all pairs at {self.confidence}, {holds} 0."
         )
 
     @property
@@ -375,6 +378,9 @@ def describe_budget(study: StudyFrames) -> str:
     """What is equal for all methods, and what was chosen for each: a phrase; else empty."""
     if (budget := equal_budget(study.trials)) is None:
         return ""
+    equal = f"at an equal budget of {budget:,} sentences a trial"
+    if study.tuning is None:
+        return equal
     chosen = join_words([name_setting(name) for name in study.nuisance])
-    own = f", each with the {clean(chosen)} chosen for it" if chosen else ""
-    return f"at an equal budget of {budget:,} sentences a trial{own}"
+    seeds = format_count(study.tuning.trials["seed"].nunique(), "seed")
+    return f"{equal}, each with the {clean(chosen)} that {seeds} chose for it"

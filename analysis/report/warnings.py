@@ -88,6 +88,7 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
             _warn_of_short_training(context.trials),
             warn_of_environment(context.study.environment, context.traced),
         ),
+        (_warn_of_choice(tuning) if (tuning := context.study.tuning) else "",),
         (*_warn_of_data(context), _warn_of_groups(context.levels.table, context.write)),
     )
     return tuple(tuple(filter(None, group)) for group in groups)
@@ -103,7 +104,7 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
             "split."
         )
     if study.tuning is not None:
-        yield _warn_of_nuisance(study.tuning)
+        yield _warn_of_range(study.tuning)
     if study.sampler in _ADAPTIVE_SAMPLERS:
         yield (
             f"An adaptive sampler ({study.sampler}) chose the settings. It tries more where scores "
@@ -125,28 +126,29 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
         )
 
 
-def _warn_of_nuisance(nuisance: NuisanceTrials) -> str:
-    """How nuisance settings were chosen; first, how many values lie at an end of their range."""
-    table, setting = compare_nuisance_values(nuisance), _join(nuisance.names)
-    chosen = f"Each {setting} was chosen on dev data, with other seeds. "
-    if ends := int(table["at_end"].sum()):
-        groups = format_count(
-            table["group"].nunique(), "value" if nuisance.per else "configuration"
-        )
-        groups += f" of {_join(nuisance.per)}" if nuisance.per else ""
-        chosen = (
-            f"The chosen {setting} is the lowest or highest value tried for {ends} of {groups}. A "
-            f"value beyond the range may suit {'it' if ends == 1 else 'them'} better. {chosen}"
-        )
-    if nuisance.chosen and (unchosen := table["group"].nunique() - len(nuisance.chosen)) > 0:
-        kind = "value" if nuisance.per else "configuration"
-        count, verb = format_count(unchosen, kind), "is" if unchosen == 1 else "are"
-        chosen = f"All values of {setting} failed for {count}, which {verb} not compared. {chosen}"
-    seeds = format_count(nuisance.trials["seed"].nunique(), "seed")
+def _warn_of_choice(nuisance: NuisanceTrials) -> str:
+    seeds = format_count(nuisance.trials["seed"].nunique(), "other seed")
     return (
-        f"{chosen}A difference is one at the chosen values, and may come from a choice over "
-        f"{seeds}. {_RATE_OF_CHOICE}"
+        f"Each {_join(nuisance.names)} was chosen on dev data by {seeds}, so a difference may come "
+        f"from the choice. {_RATE_OF_CHOICE}"
     )
+
+
+def _warn_of_range(nuisance: NuisanceTrials) -> str:
+    """Where no value could be chosen, and how many chosen ones lie at an end of their range."""
+    table, setting = compare_nuisance_values(nuisance), _join(nuisance.names)
+    kind, sentences = "value" if nuisance.per else "configuration", []
+    if nuisance.chosen and (unchosen := table["group"].nunique() - len(nuisance.chosen)) > 0:
+        count, verb = format_count(unchosen, kind), "is" if unchosen == 1 else "are"
+        sentences.append(f"All values of {setting} failed for {count}, which {verb} not compared.")
+    if ends := int(table["at_end"].sum()):
+        groups = format_count(table["group"].nunique(), kind)
+        groups += f" of {_join(nuisance.per)}" if nuisance.per else ""
+        sentences.append(
+            f"The chosen {setting} is the lowest or highest value tried for {ends} of {groups}. A "
+            f"value beyond the range may suit {'it' if ends == 1 else 'them'} better."
+        )
+    return " ".join(sentences)
 
 
 def _join(names: tuple[str, ...]) -> str:
