@@ -114,10 +114,10 @@ def describe_variation(history: VariedHistory | None) -> str:
     """What was measured of history, in sentences; empty where it was not asked about."""
     if history is None:
         return ""
-    measured, of_age = "", "whether it did was not measured"
+    measured, of_age = "", "whether their age did was not measured"
     if history.names:
         shown, size, (least, most) = history.is_shown, history.size, history.names
-        of_age = f"it was {'' if shown else 'not '}shown to differ"
+        of_age = f"their age was {'' if shown else 'not '}shown to differ"
         interval = "no interval with one seed"
         if isfinite(size.low):
             interval = f"{100 * LEVEL:g} % CI {size.low:.3f} to {size.high:.3f} for all pairs"
@@ -130,4 +130,4 @@ def describe_variation(history: VariedHistory | None) -> str:
         return measured
     least_keys, most_keys = history.keys
     number = f"The number of keys (K) varied, from {least_keys:,} to {most_keys:,}"
-    return join_sentences(measured, f"{number}; of their age, {of_age}.")
+    return join_sentences(measured, f"{number}; {of_age}.")

@@ -38,6 +38,10 @@ PAGES = (
     "rate-tolerance-minilm-3",
     "simcse-to-mocose-minilm-3",
     "simcse-to-mocose-minilm-3-one-rate",
+    "table7-initial-queue-minilm-3",
+    "figure2-mtd-minilm-3",
+    "table8-queue-slices-minilm-3",
+    "table8-queue-slices-in-batch",
     "paper",
 )
 SEVERAL = {

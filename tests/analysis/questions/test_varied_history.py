@@ -80,7 +80,7 @@ def test_equal_scores_are_flat_where_history_is_shown_to_vary() -> None:
     )
     assert study.summary().startswith("MTD makes no difference between ")
     assert "History was shown to vary: the mean cosine of keys in use" in study.summary()
-    assert "The number of keys (K) varied, from 64 to 512; of their age, it was shown to diff" in (
+    assert "The number of keys (K) varied, from 64 to 512; their age was shown to differ" in (
         study.summary()
     )
 
