@@ -41,7 +41,6 @@ PAGES = (
     "table7-initial-queue-minilm-3",
     "figure2-mtd-minilm-3",
     "table8-queue-slices-minilm-3",
-    "table8-queue-slices-in-batch",
     "paper",
 )
 SEVERAL = {
