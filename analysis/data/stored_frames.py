@@ -70,6 +70,7 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
         "format": _FORMAT,
         "generated": generated,
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        # a study without an origin is written as it was before there was one
         "study": {name: value for name in _FIELDS if (value := getattr(study, name)) != ""},
         "invocation": dataclasses.asdict(study.invocation),
         "environments": [dataclasses.asdict(env) for env in study.environments],
@@ -141,6 +142,16 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
         raise
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise StoredFramesError(f"{main}: {_CHANGED} ({error!s:.200}); {_AGAIN}") from None
+
+
+def read_stored_trials(main: Path) -> tuple[pd.DataFrame, list[str]]:
+    """The trials of a file `study.parquet` and the names of their settings, whatever is beside it.
+
+    Raises StoredFramesError for a file that cannot be read, LookupError and TypeError for one that
+    `to_parquet` did not write.
+    """
+    table, about = _read_table(main, main)
+    return _to_frame(table, about), [setting["name"] for setting in about["settings"]]
 
 
 def _read_study(main: Path) -> tuple[StudyFrames, str]:

@@ -192,18 +192,18 @@ def _shares_run(folder: Path, study: "StudyFrames") -> bool | None:
     """
     try:
         # imported here: the light install has no pyarrow
-        from mtdlab.analysis.data.stored_frames import from_parquet
+        from mtdlab.analysis.data.stored_frames import MAIN, read_stored_trials
 
-        before = from_parquet(folder)[0]
-    except (ImportError, OSError, ValueError):
+        before, settings = read_stored_trials(folder / "data" / MAIN)
+    except (ImportError, OSError, ValueError, LookupError, TypeError):
         return None
-    if study.table and {*before.settings} != {*study.settings}:
+    if study.table and {*settings} != {*study.settings}:
         return False
     told = ["seed", "score"] if study.table else ["number", "seed", "wall_seconds"]
-    done = before.trials[before.trials["state"] == "COMPLETE"].dropna(subset=told)
+    done = before[before["state"] == "COMPLETE"].dropna(subset=told)
     if not len(done):
         return None
-    told += before.settings if study.table else []
+    told += settings if study.table else []
     runs, known = (trials[told].astype("str") for trials in (study.trials, done))
     return not runs.merge(known, on=told).empty
 

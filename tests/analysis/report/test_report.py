@@ -366,5 +366,9 @@ def test_a_page_does_not_replace_that_of_another_databases_study(tmp_path: Path)
         report(other, out=tmp_path)
     assert page.read_bytes() == before
     report(other, out=tmp_path / "other")
+    # what the trials are told by stands in one file of its data
+    (tmp_path / one.name / "data" / "spectra.parquet").unlink()
+    with pytest.raises(MtdlabError, match="is the page of another study"):
+        report(other, out=tmp_path)
     report(grown, out=tmp_path)
     assert page.read_bytes() != before
