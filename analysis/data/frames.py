@@ -152,6 +152,11 @@ class NuisanceTrials:
     chosen: Mapping[str, Mapping[str, Any]]
     trials: pd.DataFrame
 
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds that chose, in their order."""
+        return sorted(self.trials["seed"].unique().tolist())
+
 
 @dataclass(frozen=True)
 class StudyFrames:

@@ -382,5 +382,5 @@ def describe_budget(study: StudyFrames) -> str:
     if study.tuning is None:
         return equal
     chosen = join_words([name_setting(name) for name in study.nuisance])
-    seeds = format_count(study.tuning.trials["seed"].nunique(), "seed")
+    seeds = format_count(len(study.tuning.seeds), "seed")
     return f"{equal}, each with the {clean(chosen)} that {seeds} chose for it"

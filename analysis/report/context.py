@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import ScoreFormat, as_read
@@ -102,17 +103,22 @@ class StudyContext(StudyQuestions):
         against = self.against_baseline
         return mean if against is None else max(mean, against.mean.estimate.mean)
 
-    def states_difference(self, mean: float) -> bool:
-        """Whether answer, leads or table of configurations state a difference of this size.
-
-        They give its interval too, so that another part of the page gives none.
-        """
+    @cached_property
+    def _stated_sizes(self) -> NDArray[np.float64]:
+        """The sizes of the differences that the first screen and that table state."""
         stated = [lead.size.mean for lead in self.verdict.leads]
         if not self.best.basis.explores:
             stated += self.best.compared["difference"].tolist()
         if effect := self.answer.effect:
             stated.append(effect.size.mean)
-        return bool(np.isclose(abs(mean), np.abs(stated), atol=0.005).any())
+        return np.abs(stated)
+
+    def states_difference(self, mean: float) -> bool:
+        """Whether answer, leads or table of configurations state a difference of this size.
+
+        They give its interval too, so that another part of the page gives none.
+        """
+        return bool(np.isclose(abs(mean), self._stated_sizes, atol=0.005).any())
 
     @property
     def is_one_point(self) -> bool:

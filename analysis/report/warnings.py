@@ -88,7 +88,7 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
             _warn_of_short_training(context.trials),
             warn_of_environment(context.study.environment, context.traced),
         ),
-        (_warn_of_choice(tuning) if (tuning := context.study.tuning) else "",),
+        (_warn_of_chosen_values(context.study.tuning),),
         (*_warn_of_data(context), _warn_of_groups(context.levels.table, context.write)),
     )
     return tuple(tuple(filter(None, group)) for group in groups)
@@ -126,8 +126,11 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
         )
 
 
-def _warn_of_choice(nuisance: NuisanceTrials) -> str:
-    seeds = format_count(nuisance.trials["seed"].nunique(), "other seed")
+def _warn_of_chosen_values(nuisance: NuisanceTrials | None) -> str:
+    """By how many seeds nuisance settings were chosen; empty without any."""
+    if nuisance is None:
+        return ""
+    seeds = format_count(len(nuisance.seeds), "other seed")
     return (
         f"Each {_join(nuisance.names)} was chosen on dev data by {seeds}, so a difference may come "
         f"from the choice. {_RATE_OF_CHOICE}"

@@ -27,7 +27,7 @@ def build(context: StudyContext) -> Contents | None:
     table["group"] = [names[group] for group in table["group"]]
     settings = clean(" and ".join(nuisance.names), most=80)
     unit = f"value of {' and '.join(nuisance.per)}" if nuisance.per else "configuration"
-    seeds = ", ".join(map(str, sorted(nuisance.trials["seed"].unique())))
+    seeds = ", ".join(map(str, nuisance.seeds))
     write = ScoreFormat(context.study.select_by, context.study.margin)
     table = write.frame(table)
     score = f"mean {clean(write.name, most=40)}"
