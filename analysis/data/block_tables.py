@@ -91,7 +91,7 @@ def read_block_table(
         have = f"{len(kept)} of {format_count(len(table), block)} with a score of all {models}"
         raise TableError(f"{have}{rarest}; at least 2 are needed")
     scale = find_scale(score, reading, metric, kept.stack())
-    write = ScoreFormat(metric, MARGIN if reading.margin is None else reading.margin)
+    write = ScoreFormat(metric, MARGIN if reading.margin is None else reading.margin, scale)
     lacking = {
         str(at): [*map(str, table.columns[row])] for at, row in holes.iterrows() if row.any()
     }

@@ -381,12 +381,9 @@ def choose_scale(score: str, values: pd.Series, stated: Scale | None) -> Scale:
 
 def describe_scale(scale: Scale, *, is_stated: bool) -> str:
     """A sentence on how scores are read."""
-    stated = ", as stated by --scale"
-    if scale == "own":
-        return f"Scores have a unit of their own{stated if is_stated else ', by their name'}."
-    if scale == "percent" and not is_stated:
-        return "Scores are assumed to be x 100: not all of them lie between -1 and 1."
-    if scale == "percent":
-        return f"Scores are x 100{stated}."
-    why = f"they are fractions{stated}" if is_stated else "all of them lie between -1 and 1"
-    return f"Scores were multiplied by 100: {why}."
+    reads, why = {
+        "own": ("Scores have a unit of their own", "by their name"),
+        "percent": ("Scores are assumed to be x 100", "not all of them lie between -1 and 1"),
+        "fraction": ("Scores were multiplied by 100", "all of them lie between -1 and 1"),
+    }[scale]
+    return f"{reads}: {f'they are read with --scale {scale}' if is_stated else why}."

@@ -59,6 +59,8 @@ def cache_folder() -> Path:
 Scale = Literal["fraction", "percent", "own"]
 FACTORS: Mapping[Scale, float] = {"fraction": 100.0, "percent": 1.0, "own": 1.0}
 """What scores that are read so are multiplied by."""
+ReadScale = Scale | Literal[""]
+"""How a table's scores were read; empty for other scores, whose names tell their unit."""
 Direction = Literal["maximize", "minimize"]
 """Whether higher or lower scores are better, in Optuna's words."""
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".json")

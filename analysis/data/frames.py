@@ -194,6 +194,7 @@ class StudyFrames:
         table: of runs that were made elsewhere the file, and which column was read as what, in
             sentences by name.
         origin: what tells such a table from others of its name; empty for a study of a database.
+        scale: how such a table's scores were read.
         settings: the hyperparameters by name: they define which columns of trials are settings. The
             seed is no setting, and the MTD is one only where runs of equal settings differ in it,
             whose parts were not recorded. It may hold settings that no trial recorded.
@@ -238,6 +239,7 @@ class StudyFrames:
     environments: tuple[Environment, ...] = ()
     table: Mapping[str, str] = field(default_factory=dict)
     origin: str = ""
+    scale: defaults.ReadScale = ""
     environment: pd.DataFrame = field(default_factory=lambda: empty(ENVIRONMENT_COLUMNS))
     settings: Settings = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
@@ -274,7 +276,7 @@ class StudyFrames:
     @property
     def score_format(self) -> ScoreFormat:
         """How scores and their differences are written."""
-        return ScoreFormat(self.metric, self.margin)
+        return ScoreFormat(self.metric, self.margin, self.scale)
 
     @property
     def alpha(self) -> float:

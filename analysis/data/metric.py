@@ -12,17 +12,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mtdlab.analysis.data import tasks
-from mtdlab.analysis.data.defaults import MARGIN, Direction
+from mtdlab.analysis.data.defaults import MARGIN, Direction, ReadScale
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _EVALUATOR = "evaluator:"
 _LOSS = re.compile(
-    r"(^|[^a-z])((log_?)?loss|(cross_)?entropy|((squared|absolute)_)?error|(error|err)_rate|[wce]er"
-    r"|perplexity|ppl|nll|r?mse|rmsle|s?mape|mae|bp[bcdw]|bits_per_[a-z]+|(simple_)?regret"
-    r"|brier(_score)?|fid)$"
+    r"(^|[^a-z])((log_?)?loss|(cross_)?entropy|err(or)?(_rate)?|[cdetw]er|perplexity|ppl|nll"
+    r"|(false_(positive|negative|alarm|discovery)|miss)_rate|f[pnda]r|r?mse|rmsle|[sw]?m?ape|mae|mad"
+    r"|bp[bcdw]|bits_per_[a-z]+|(simple_)?regret|brier(_score)?|ece|crps|kld?|(kl_)?div(ergence)?"
+    r"|deviance|wasserstein|fid|fvd|lpips|latency)"
+    # what it is measured on, how often and in what may follow
+    r"([^a-z](val(id(ation)?)?|dev|test|eval|mean|avg|best|last|final|min|k|m?s)|@?\d+)*$"
 )
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NEGATED = re.compile(r"(^|[^a-z])(neg|negative|negated|minus|inverse|inv)([^a-z]|$)")
 _SHARE = re.compile(
     r"^score$|(^|[^a-z])(acc(uracy)?(_score)?|top_?[15]|(spearman|pearson|kendall)r?|corr(elation)?|rho"
@@ -56,13 +60,18 @@ _WORD = re.compile(rf"\b({'|'.join(_MIRRORED)})\b", re.IGNORECASE)
 
 def is_loss(score: str) -> bool:
     """Whether a score is by its name one of which lower is better, and that is not negated."""
-    name = score.lower().removesuffix(":dev")
+    name = _as_words(score).removesuffix(":dev")
     return bool(_LOSS.search(name)) and not (_NEGATED.search(name) or is_negated(name))
 
 
 def is_share(score: str) -> bool:
     """Whether a score is by its name a correlation or a share, such as an accuracy."""
-    return score in _OWN_SCORES or bool(_SHARE.search(score.lower()))
+    return score in _OWN_SCORES or bool(_SHARE.search(_as_words(score)))
+
+
+def _as_words(score: str) -> str:
+    """A name in small letters, with an underline where a capital began a word."""
+    return _CAPITAL.sub("_", score).lower()
 
 
 def is_in_points(score: str) -> bool:
@@ -99,10 +108,12 @@ class ScoreFormat:
     Attributes:
         metric: the score as it is compared.
         margin: the difference that counts as none; its size tells the decimals.
+        scale: how a table's scores were read.
     """
 
     metric: str = "sts_test"
     margin: float = MARGIN
+    scale: ReadScale = ""
 
     @property
     def name(self) -> str:
@@ -117,7 +128,8 @@ class ScoreFormat:
     @property
     def unit(self) -> str:
         """`points`; empty for a score in a unit of its own."""
-        return tasks.POINTS if is_in_points(self.metric) else ""
+        in_points = self.scale != "own" if self.scale else is_in_points(self.metric)
+        return tasks.POINTS if in_points else ""
 
     @property
     def axis_unit(self) -> str:

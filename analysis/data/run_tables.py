@@ -64,7 +64,11 @@ _SCORE = Bounds(
     -100,
     100,
 )
-_FRACTION = Bounds("with --scale fraction a score must be from -1 to 1", -1, 1)
+_FRACTION = Bounds(
+    "with --scale fraction, stated or kept by a session, a score must be from -1 to 1; one of "
+    "another unit needs --scale own, and another session",
+    *(-1, 1),
+)
 _DISTANCE = Bounds("an MTD must be at least 1, or empty for a run without one", 1, 1e300)
 _METRIC = ("score", "score_before")
 _SCORES = (*_METRIC, *TASK_COLUMNS)
@@ -266,6 +270,7 @@ def build_study(
         sampler="not recorded",
         table=_describe(table, source, metric, rule, trials, names),
         origin=tell_origin(source),
+        scale=scale,
         environment=pd.DataFrame({"number": trials["number"], **environment}),
         settings={name: RecordedSetting(name, *NOTATION.get(name, ())) for name in names},
         invocation=describe_reading(path, reading) if path else NO_INVOCATION,

@@ -38,7 +38,8 @@ _KEY = b"mtdlab"
 _FORMAT = 2
 _FIELDS = (
     *("name", "metric", "planned", "sampler", "study_file", "table"),
-    *("methods", "description", "select_by", "model", "beyond_run", "stated_margin", "origin"),
+    *("methods", "description", "select_by", "model", "beyond_run", "stated_margin"),
+    *("origin", "scale"),
 )
 
 
@@ -70,7 +71,7 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
         "format": _FORMAT,
         "generated": generated,
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-        # a study without an origin is written as it was before there was one
+        # a study of a database is written as before there were origins and scales
         "study": {name: value for name in _FIELDS if (value := getattr(study, name)) != ""},
         "invocation": dataclasses.asdict(study.invocation),
         "environments": [dataclasses.asdict(env) for env in study.environments],

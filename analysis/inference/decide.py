@@ -8,22 +8,17 @@ so that neither error is halved. What this assumes is in docs/explanation/eviden
 """
 
 import math
-import os
 import re
-from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from filelock import FileLock
-from pydantic import ConfigDict, Field, PositiveFloat, TypeAdapter
-from pydantic.dataclasses import dataclass as checked
 from scipy import special
 
 from mtdlab.analysis.data.columns import NAMING
@@ -41,6 +36,7 @@ from mtdlab.analysis.inference.looks import (
 )
 from mtdlab.analysis.inference.pairing import pair_runs
 from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, fewest_seeds
+from mtdlab.analysis.inference.session import SessionComparison, find_comparison, open_session
 from mtdlab.analysis.measures import Floats
 
 Answer = Literal["keep", "equivalent", "drop", "failures", "more seeds"]
@@ -76,8 +72,9 @@ class Decision:
         difference: candidate minus baseline, as the scores were read; NaN where one of them has no
             score. The bound on the worse side has the error `level`, the other one alpha.
         level: alpha, or the part of it that this candidate of a session has.
-        shared: the seeds that both have; left_out: those that one of them has; both empty where no
-            seeds were recorded.
+        shared: the seeds that both have; left_out: those without a score of the candidate, and
+            those without one of the baseline, of which the other one has a score; all empty where
+            no seeds were recorded.
         ended: the seeds of the candidate, and those of the baseline, whose runs have ended.
         looks: the numbers of seeds of the looks so far, of the session or the study, over which
             both errors hold. candidates: how many the session has; 0 without one.
@@ -93,7 +90,7 @@ class Decision:
     alpha: float
     level: float
     shared: tuple[int, ...]
-    left_out: tuple[int, ...]
+    left_out: tuple[tuple[int, ...], tuple[int, ...]]
     ended: tuple[Ended, Ended]
     looks: tuple[int, ...] = ()
     candidates: int = 0
@@ -105,8 +102,9 @@ class Decision:
         new, old = self.ended
         if not new.failed + old.failed:
             return ""
+        kind = "seeds" if self.shared or any(self.left_out) else "runs"
         return (
-            f"{new.failed} of {new.seeds} {'seeds' if self.shared or self.left_out else 'runs'} "
+            f"{new.failed} of {new.seeds} {kind} "
             f"have no score with {self.candidate}, {old.failed} of {old.seeds} with {self.baseline}"
         )
 
@@ -158,13 +156,15 @@ def decide(
         raise ValueError(f"the margin is {margin:g}; it must be a number of at least 0")
     write = study.score_format
     if failed_score is not None:
+        if not math.isfinite(failed_score):
+            raise ValueError(f"a failed run cannot count {failed_score:g}; give a finite score")
         failed_score = write.as_read(failed_score)
     *sides, names = _find_runs(study, candidate, baseline)
     ended = _count_ended(sides[0]), _count_ended(sides[1])
     new, old = (_score_runs(runs, failed_score, write) for runs in sides)
     first, second = (runs.groupby("seed")["score"].mean() for runs in (new, old))
     differences = (first - second).dropna()
-    left_out = tuple(sorted({*first.index} ^ {*second.index})) if study.has_seeds else ()
+    left_out = _missing_seeds(first, second), _missing_seeds(second, first)
     check_evaluators(pd.concat([new, old]))
     if not (len(first) or len(second)):
         raise ValueError(f"{' and '.join(names)}: all runs of both have ended without a score")
@@ -177,13 +177,14 @@ def decide(
         study.alpha,
         level=study.alpha,
         shared=tuple(differences.index.tolist()),
-        left_out=left_out,
+        left_out=left_out if study.has_seeds else ((), ()),
         ended=ended,
     )
     if len(differences) < 2:
         return untested
     score = write.name + (", minimised" if write.is_turned else "")
-    terms = f"study {study.name}, score {score}, margin {margin}, alpha {study.alpha}"
+    scale = study.scale and f", scale {study.scale}"
+    terms = f"study {study.name}, score {score}{scale}, margin {margin}, alpha {study.alpha}"
     terms += "" if failed_score is None else f", score of failed runs {failed_score:g}"
     unkept = nullcontext(list[SessionComparison]())
     is_of = partial(_has_runs_of, study, failed_score)
@@ -246,6 +247,11 @@ def _find_looks(study: StudyFrames, kept: "SessionComparison | None") -> _Looks:
     if kept is None:
         return _Looks(planned, past, study.alpha, study.alpha)
     return _Looks(planned, past or tuple(accumulate(map(len, kept.seen))), kept.level, study.alpha)
+
+
+def _missing_seeds(scores: pd.Series, other: pd.Series) -> tuple[int, ...]:
+    """The seeds, in rising order, of which only the other one has a score."""
+    return tuple(other.index.difference(scores.index).tolist())
 
 
 def _find_answer(difference: Estimate, margin: float, more_failed: float) -> Answer:
@@ -380,78 +386,6 @@ def _equals(values: pd.Series, stated: str) -> pd.Series:
     return same
 
 
-@checked(config=ConfigDict(extra="forbid"))
-class SessionComparison:
-    """What a session keeps of a candidate and the baseline that it is compared with.
-
-    Attributes:
-        terms: study, score, margin and alpha, which are those of all comparisons.
-        level: the error that a false keep may have here, a part of alpha.
-        seen: the differences in points by seed that each look added.
-        kept_at: how many candidates there were when a look kept this one; the next one that is
-            named gets its `level` too.
-    """
-
-    terms: str
-    baseline: str
-    candidate: str
-    level: PositiveFloat
-    seen: list[Annotated[dict[int, float], Field(min_length=1)]] = field(default_factory=list)
-    kept_at: int | None = None
-
-    def look(self, differences: pd.Series, scores: pd.Series, write: ScoreFormat) -> None:
-        """Add a look at differences of scores, indexed by seed; the same ones are no new look.
-
-        Raises ValueError where one that was looked at is missing now, or has changed.
-        """
-        added = dict(zip(differences.index.tolist(), differences.tolist(), strict=True))
-        for seed, before in ChainMap(*self.seen).items():
-            now = added.pop(seed, math.nan)
-            if round_scores(np.array(now - before), scores) != 0:
-                shown = f"is {write.as_read(now):.6g} now"
-                shown = "is missing now" if math.isnan(now) else shown
-                raise ValueError(
-                    f"{self.candidate} minus {self.baseline} was {write.as_read(before):.6g} with "
-                    f"seed {seed} at an earlier look and {shown}; scores that were looked at must "
-                    "stay as they were, and so must their unit (--scale)"
-                )
-        self.seen += [added] if added else []
-
-
-def find_comparison(
-    session: list[SessionComparison], terms: str, baseline: str, candidate: str, alpha: float
-) -> SessionComparison:
-    """The comparison of these two in a session; a new one is added, with its part of alpha.
-
-    Number j gets alpha / (j (j + 1)), which sums to alpha however many follow, and the parts of
-    those that were kept since, which no false keep has used (the fallback procedure, Wiens and
-    Dmitrienko 2005; for hypotheses in turn Tian and Ramdas 2021).
-    """
-    for known in session:
-        if (known.baseline, known.candidate) == (baseline, candidate):
-            return known
-    count = len(session)
-    level = alpha / ((count + 1) * (count + 2))
-    level += sum(known.level for known in session if known.kept_at == count)
-    session.append(SessionComparison(terms, baseline, candidate, level))
-    return session[-1]
-
-
-def _follows(session: list[SessionComparison], terms: str, alpha: float) -> bool:
-    """Whether the levels of a session are those that `find_comparison` gave, one after another."""
-    again: list[SessionComparison] = []
-    for place, known in enumerate(session):
-        found = find_comparison(again, terms, known.baseline, known.candidate, alpha)
-        found.kept_at = known.kept_at
-        has_place = len(again) == place + 1 and place < (known.kept_at or len(session))
-        if not has_place or not math.isclose(found.level, known.level, rel_tol=1e-9):
-            return False
-    return all((known.kept_at or 0) <= len(session) for known in session)
-
-
-_FORMAT = TypeAdapter(Annotated[list[SessionComparison], Field(min_length=1)])
-
-
 def _has_runs_of(
     study: StudyFrames, failed_score: float | None, session: list[SessionComparison]
 ) -> bool:
@@ -466,44 +400,3 @@ def _has_runs_of(
             again.look((new - old).dropna(), pd.concat([new, old]), write)
         return True
     return False
-
-
-@contextmanager
-def open_session(
-    file: Path, terms: str, alpha: float, has_runs: Callable[[list[SessionComparison]], bool]
-) -> Iterator[list[SessionComparison]]:
-    """The session in a file, or a new one; it is written when the block ends without an error.
-
-    Other processes wait, also those that reach it through another link; the file is replaced by a
-    whole one. A study of another name goes on with it where it `has_runs` of the session. Raises
-    ValueError for a damaged or edited file or one of other terms, OSError where it cannot be read
-    or written.
-    """
-    named, file = file, Path(os.path.realpath(file))
-    # the lock would make a folder that is missing
-    file.parent.stat()
-    with FileLock(file.with_name(f".{file.name}.lock")):
-        session: list[SessionComparison] = []
-        if file.exists():
-            try:
-                session = _FORMAT.validate_json(file.read_bytes())
-            except ValueError:
-                raise ValueError(
-                    f"session {named} is damaged, or is no session; move it away to begin anew"
-                ) from None
-        if session and (was := session[0].terms) != terms:
-            rest, now = (text.partition(", score ")[2] for text in (was, terms))
-            if rest != now or not has_runs(session):
-                raise ValueError(f"session {named} is of {was}, not {terms}; give another file")
-            session = [replace(known, terms=terms) for known in session]
-        if not _follows(session, terms, alpha):
-            raise ValueError(
-                f"session {named} was edited: its candidates do not have the parts of the error "
-                "that follow from their order and from what was kept; move it away to begin anew"
-            )
-        yield session
-        unfinished = file.with_name(f".{file.name}.partial")
-        with unfinished.open("wb", buffering=0) as stream:
-            stream.write(_FORMAT.dump_json(session, indent=1))
-            os.fsync(stream.fileno())
-        unfinished.replace(file)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from mtdlab.analysis.data.defaults import LEVEL, MARGIN
+from mtdlab.analysis.data.defaults import LEVEL, MARGIN, ReadScale
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
@@ -102,7 +102,7 @@ class Judgement:
             is for items like these; 0: it is for these evaluation data.
         level, margin: confidence of tests and intervals, for a look that of this look alone;
             differences below the margin (in the unit of the score) are treated as no difference.
-        metric: the score, as it is compared.
+        metric: the score, as it is compared; scale: how it was read from a table.
         over_looks: what holds over all looks; None for what is computed once.
         history: how much history differs between what is compared; None where that is not asked.
     """
@@ -115,13 +115,14 @@ class Judgement:
     level: float = LEVEL
     margin: float = MARGIN
     metric: str = "sts_test"
+    scale: ReadScale = ""
     over_looks: OverLooks | None = None
     history: VariedHistory | None = None
 
     @property
     def score_format(self) -> ScoreFormat:
         """How scores and their differences are written."""
-        return ScoreFormat(self.metric, self.margin)
+        return ScoreFormat(self.metric, self.margin, self.scale)
 
     @property
     def label(self) -> str:

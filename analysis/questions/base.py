@@ -85,7 +85,9 @@ class Question(ABC):
     def hold(self, judged: Judged, runs: pd.DataFrame) -> Judged:
         """What was computed of runs, with its looks, by what is known of their keys' history."""
         study = self.results.study
-        judged = replace(judged, metric=study.metric, over_looks=self.basis.over_looks)
+        judged = replace(
+            judged, metric=study.metric, scale=study.scale, over_looks=self.basis.over_looks
+        )
         return hold(judged, measure_variation(study, runs, self.asked.names))
 
     @property

@@ -222,6 +222,7 @@ class QuestionOverShape(Question):
             level=shape.level,
             margin=shape.margin,
             metric=shape.metric,
+            scale=shape.scale,
             over_looks=shape.over_looks,
         )
 

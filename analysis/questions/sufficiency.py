@@ -56,6 +56,7 @@ class SufficiencyQuestion(Question):
             level=self.basis.level,
             margin=study.margin,
             metric=study.metric,
+            scale=study.scale,
             over_looks=self.basis.over_looks,
         )
 

@@ -146,7 +146,8 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
 
 def _format_of(studies: Sequence[StudyFrames], metric: str) -> ScoreFormat:
     """How the scores of all studies of a metric are written."""
-    return ScoreFormat(metric, min(study.margin for study in studies if study.metric == metric))
+    formats = (study.score_format for study in studies if study.metric == metric)
+    return min(formats, key=lambda write: write.margin)
 
 
 def _status(studies: Sequence[StudyFrames]) -> Status:

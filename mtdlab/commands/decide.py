@@ -93,6 +93,8 @@ def decide(
     """
     from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.inference.decide import decide as find_decision
+    from mtdlab.analysis.inference.looks import planned_looks
+    from mtdlab.analysis.inference.session import find_session_scale
     from mtdlab.analysis.notebook import open_table
     from mtdlab.store.frames import load_frames
 
@@ -106,6 +108,8 @@ def decide(
             f"{', '.join(TABLE_SUFFIXES)}"
         )
     with refusing(OSError, what=f"--session {session}"), refusing(ValueError):
+        if session and scale is None:
+            reading = replace(reading, scale=find_session_scale(session))
         study = (
             open_table(Path(source), replace(reading, margin=margin, configurations=named))
             if is_file
@@ -122,19 +126,23 @@ def decide(
             failed_score=failed_score,
         )
     if as_json:
-        of_table = {"repeated": study.table.get("repeated")} if is_file else {}
+        told = ("score", "repeated") if is_file else ()
+        of_table = {name: study.table.get(name) for name in told}
         fields = {"study": study.name, "metric": study.score_format.name, **of_table}
         print_json(fields | asdict(found))
     else:
         write = replace(study.score_format, margin=found.margin)
-        repeated = [study.table["repeated"]] if "repeated" in study.table else []
-        print_text("\n".join(map(wrap_text, [*_sentences(found, write), *repeated])))
+        texts = [*_sentences(found, write, plans_looks=bool(planned_looks(study)))]
+        if "score" in study.table:
+            texts.append(f"Score: {study.table['score']}")
+        texts += [study.table["repeated"]] if "repeated" in study.table else []
+        print_text("\n".join(map(wrap_text, texts)))
     raise typer.Exit(ANSWERS[found.answer][0])
 
 
-def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
+def _sentences(decision: "Decision", write: ScoreFormat, *, plans_looks: bool) -> Iterator[str]:
     """The answer with the difference, what its bounds hold for, and what is left out or to do."""
-    difference, left_out = decision.difference, decision.left_out
+    difference = decision.difference
     if len(decision.shared) < 2:
         yield from _untested_sentences(decision, write)
         return
@@ -153,7 +161,7 @@ def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
         more = format_count(decision.more_seeds, "more seed")
         yield f"{more} would decide with 80 % power, if all is as estimated."
     elif decision.answer == "more seeds":
-        yield "No number of seeds up to 512 would decide, or the study plans no further look."
+        yield _say_why_none(is_equal=math.isnan(difference.low), plans_looks=plans_looks)
     scope = "this look alone; --session FILE makes it hold over all looks"
     if decision.looks:
         scope = f"all looks at this candidate ({len(decision.looks)} so far)"
@@ -164,9 +172,28 @@ def _sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
     yield f"Each end of the interval is {bound} for {scope}."
     if decision.failures:
         yield f"{decision.failures}."
-    if left_out:
-        seeds, named = format_count(len(left_out), "seed"), ", ".join(map(str, left_out[:10]))
-        yield f"Left out: {seeds} with which one of the two has no score ({named})."
+    yield from _missing_sentences(decision)
+
+
+def _say_why_none(*, is_equal: bool, plans_looks: bool) -> str:
+    """Why it is not known how many more seeds would decide."""
+    if is_equal:
+        return (
+            "How many seeds would decide is not known, since equal differences have no scatter: "
+            "add seeds, and record scores with more digits if they are rounded."
+        )
+    if plans_looks:
+        return "The study plans no further look."
+    return "No number of seeds up to 512 would decide with 80 % power, if all is as estimated."
+
+
+def _missing_sentences(decision: "Decision") -> Iterator[str]:
+    """Which seeds are left out, and whose score they lack."""
+    names = decision.candidate, decision.baseline
+    for name, seeds in zip(names, decision.left_out, strict=True):
+        if seeds:
+            count, listed = format_count(len(seeds), "seed"), ", ".join(map(str, seeds[:10]))
+            yield f"Left out: {count} without a score of {name} ({listed})."
 
 
 def _untested_sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:
@@ -175,18 +202,16 @@ def _untested_sentences(decision: "Decision", write: ScoreFormat) -> Iterator[st
         yield f"failures: {decision.failures}; nothing is tested."
         yield _REPAIR
         return
-    count, alone = len(decision.shared), decision.left_out
+    count = len(decision.shared)
     why = "no seeds were recorded"
-    if count or alone:
+    if count or any(decision.left_out):
         why = f"they have {format_count(count, 'common seed')} with scores"
     size = write.with_unit(f"{decision.difference.mean:+.4g}")
     yield (
         f"{decision.answer}: {decision.candidate} minus {decision.baseline} is {size}; nothing is "
         f"tested, since {why}."
     )
-    if alone:
-        named = ", ".join(map(str, alone[:10]))
-        yield f"With {format_count(len(alone), 'seed')} one of the two has no score ({named})."
+    yield from _missing_sentences(decision)
     if decision.failures:
         yield f"{decision.failures}."
     yield (

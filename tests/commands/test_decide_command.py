@@ -65,7 +65,99 @@ def test_a_session_says_what_its_bounds_hold_for(table: Path, command: Command) 
     text = " ".join(command(f"{PAIR} rate=0.5 --session s.json", 11).stdout.split())
     assert "for all looks at this candidate (2 so far)" in text
     assert "the lower one for all candidates together (1 so far)" in text
-    assert "Left out: 1 seed with which one of the two has no score (3)." in text
+    assert "Left out: 1 seed without a score of rate=0.5 (3)." in text
+
+
+def test_a_session_keeps_how_its_scores_are_read(folder: Path, command: Command) -> None:
+    """A score that passes 1 would change the unit of all others."""
+    rows = ["seed,rate,map"]
+    rows += [
+        f"{seed},{rate},{0.5 + 0.1 * rate + 0.01 * seed}" for seed in range(4) for rate in (1, 2)
+    ]
+    (folder / "runs.csv").write_text("\n".join(rows) + "\n")
+    line = "decide runs.csv --baseline rate=1 --candidate rate=2 --score map --session s.json"
+    said = " ".join(command(line, 11).stdout.split())
+    assert "Score: column map, higher is better. Scores were multiplied by 100: all" in said
+    refused = command(f"{line} --scale percent", 2).stderr
+    assert "is of study runs, score map, scale fraction, margin" in refused
+    (folder / "runs.csv").write_text("\n".join([*rows, "4,1,0.99", "4,2,1.02"]) + "\n")
+    refused = " ".join(command(line, 2).stderr.split())
+    assert "'1.02'; with --scale fraction, stated or kept by a session, a score must be" in refused
+
+
+def test_a_session_goes_on_with_the_unit_that_was_stated_once(
+    folder: Path, command: Command
+) -> None:
+    line = "decide runs.csv --baseline rate=1 --candidate rate=2 --score fitness --session s.json"
+    read = "--direction maximize --margin 0.01"
+
+    def write(seeds: int) -> None:
+        rows = [
+            f"{seed},{rate},{0.1 * seed * rate + 0.3}" for seed in range(seeds) for rate in (1, 2)
+        ]
+        (folder / "runs.csv").write_text("\n".join(("seed,rate,fitness", *rows)) + "\n")
+
+    write(4)
+    refused = command(f"{line} {read}", 2).stderr
+    assert "state --scale fraction, by which they are multiplied by 100, or --scale own" in refused
+    command(f"{line} {read} --scale own", 11)
+    write(7)
+    fields = json.loads(command(f"{line} {read} --json", 0).stdout)
+    assert fields["looks"] == [4, 7]
+    assert "own: they are read with --scale own" in fields["score"]
+    refused = command(f"{line} {read} --scale percent", 2).stderr
+    assert "scale own, margin 0.01" in refused
+
+
+def test_a_session_without_a_scale_goes_on(table: Path, command: Command) -> None:
+    """Sessions were begun before they kept it."""
+    line, file = f"{PAIR} rate=0.2 --session s.json --json", table.with_name("s.json")
+    command(line, 0)
+    file.write_text(file.read_text().replace(", scale percent", ""))
+    assert json.loads(command(line, 0).stdout)["looks"] == [4]
+    assert ", scale percent" in file.read_text()
+
+
+def test_the_unit_of_a_stated_scale_is_printed(folder: Path, command: Command) -> None:
+    rows = [f"{seed},{rate},{0.1 * rate + 0.01 * seed}" for seed in range(4) for rate in (1, 2, 3)]
+    (folder / "runs.csv").write_text("\n".join(("seed,rate,fitness", *rows)) + "\n")
+    read = "--score fitness --direction maximize --margin 0.5 --scale"
+    line = f"decide runs.csv --baseline rate=1 --candidate rate=2 {read}"
+    assert "margin 0.5 points" in " ".join(command(f"{line} fraction", 11).stdout.split())
+    assert "margin 0.5)" in " ".join(command(f"{line} own", 11).stdout.split())
+    command(f"report --table runs.csv {read} fraction")
+    page = (folder / "reports/runs/index.html").read_text()
+    assert "0.5 points" in page
+
+
+def test_equal_differences_are_told_of(folder: Path, command: Command) -> None:
+    rows = [f"{seed},{rate},{70 + rate}" for seed in range(3) for rate in (1, 2)]
+    (folder / "runs.csv").write_text("\n".join(("seed,rate,score", *rows)) + "\n")
+    said = " ".join(
+        command("decide runs.csv --baseline rate=1 --candidate rate=2", 11).stdout.split()
+    )
+    assert "no interval, since all seeds differ by the same" in said
+    assert "is not known, since equal differences have no scatter" in said
+    assert "512" not in said
+
+
+def test_seeds_of_which_one_side_has_no_score_are_told_by_side(
+    table: Path, command: Command
+) -> None:
+    rows = [row for row in table.read_text().split() if not row.startswith(("3,0.2", "0,0.1"))]
+    table.write_text("\n".join(rows) + "\n")
+    said = " ".join(command(f"{PAIR} rate=0.2", 0).stdout.split())
+    assert "Left out: 1 seed without a score of rate=0.2 (3)." in said
+    assert "Left out: 1 seed without a score of rate=0.1 (0)." in said
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "-inf"])
+def test_a_failed_run_counts_a_finite_score(table: Path, command: Command, score: str) -> None:
+    rows = [re.sub(r"^(2|3),0.2,10,.*", r"\1,0.2,10,", row) for row in table.read_text().split()]
+    table.write_text("\n".join(rows) + "\n")
+    refused = command(f"{PAIR} rate=0.2 --failed-score {score}", 2)
+    assert f"a failed run cannot count {score}; give a finite score" in refused.stderr
+    assert refused.stdout == ""
 
 
 def test_a_loss_is_kept_where_it_is_lower(table: Path, command: Command) -> None:
@@ -181,7 +273,7 @@ def test_a_ledger_of_one_run_each_is_told_what_to_run(folder: Path, command: Com
     assert text.startswith("more seeds: b2c3d4e minus a1b2c3d is -0.0047; nothing is tested")
     assert "since no seeds were recorded. Next: run both with the same seeds, 3 or more" in text
     fields = json.loads(command(f"{line} --json", 11).stdout)
-    assert (fields["shared"], fields["left_out"], fields["more_seeds"]) == ([], [], None)
+    assert (fields["shared"], fields["left_out"], fields["more_seeds"]) == ([], [[], []], None)
     text = " ".join(command(f"report --table results.tsv {read}").stdout.split())
     assert "has the lowest mean score; no difference is tested" in text
     assert "failed: trial 3: state crash in the table" in text

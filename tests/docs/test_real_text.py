@@ -43,7 +43,7 @@ def test_the_run_on_real_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     study = yaml.safe_load((ROOT / "studies" / "wiki-minilm.yaml").read_text())
     study["trainer"] |= {"steps": 1, "evaluate_every": 1, "tasks": ["STS12", "STSB", "SICKR"]}
     study |= {"search": {"ema_decay": [0.7]}, "seeds": [0]}
-    for section in ("until", "nuisance", "baseline"):
+    for section in ("until", "nuisance", "baseline", "questions"):
         del study[section]
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies" / "wiki-minilm.yaml").write_text(yaml.safe_dump(study))

@@ -153,7 +153,7 @@ def test_columns_of_other_names_are_stated(small: Path) -> None:
     assert (lower.metric, higher.metric) == ("-dev/loss", "dev/loss")
     assert lower.trials["score"].tolist() == (-higher.trials["score"]).tolist()
     assert lower.facts["score"].startswith(
-        "column dev/loss, lower is better. Scores have a unit of their own, by their name."
+        "column dev/loss, lower is better. Scores have a unit of their own: by their name."
     )
 
 
@@ -162,8 +162,17 @@ def test_columns_of_other_names_are_stated(small: Path) -> None:
     [
         *((name, True) for name in ("val_loss", "val_bpb", "test_error_rate", "dev/nll", "regret")),
         *((name, True) for name in ("logloss", "train.perplexity", "bits_per_byte", "WER", "RMSE")),
+        *((name, True) for name in ("fpr", "fpr@95", "top1_err", "valLoss", "val/topOneError")),
+        *(
+            (name, True)
+            for name in ("loss_val", "error@1", "false_alarm_rate", "ece", "latency_ms")
+        ),
         *((name, False) for name in ("-val_bpb", "neg_log_loss", "lossless", "accuracy", "offer")),
         *((name, False) for name in ("per", "score", "paper", "super", "regretless")),
+        *(
+            (name, False)
+            for name in ("valAcc", "tpr", "negLoss", "far_from", "terrain", "k", "val")
+        ),
     ],
 )
 def test_names_of_losses(name: str, lower_is_better: bool) -> None:
@@ -177,7 +186,7 @@ def test_scores_of_another_unit(small: Path) -> None:
         read_run_table(frame, score="perplexity", direction="minimize")
     study = read_run_table(frame, score="perplexity", direction="minimize", margin=2)
     assert study.trials["score"].tolist() == pytest.approx([-431.5, -432.5, -430.5, -433])
-    assert "have a unit of their own, by their name." in study.facts["score"]
+    assert "have a unit of their own: by their name." in study.facts["score"]
     assert study.margin == 2
     with pytest.raises(TableError, match="margin is -1; it must be a number of at least 0"):
         read_run_table(frame, score="perplexity", direction="minimize", margin=-1)
@@ -409,8 +418,8 @@ def test_settings_repeat_over_seeds_and_measurements_do_not(tmp_path: Path) -> N
         ((0.315, 0.325), None, (31.5, 32.5), "multiplied by 100: all of them lie between -1"),
         ((31.5, 0.5), None, (31.5, 0.5), "assumed to be x 100: not all of them lie"),
         ((31.5, 2.5), None, (31.5, 2.5), "x 100: not all of them lie"),
-        ((0.9, 0.5), "percent", (0.9, 0.5), "x 100, as stated by --scale"),
-        ((0.9, -0.1), "fraction", (90.0, -10.0), "they are fractions, as stated by --scale"),
+        ((0.9, 0.5), "percent", (0.9, 0.5), "x 100: they are read with --scale percent"),
+        ((0.9, -0.1), "fraction", (90.0, -10.0), "they are read with --scale fraction"),
     ],
 )
 def test_scores_are_scaled_by_a_rule_that_the_page_states(
@@ -538,7 +547,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
         read_run_table(write(tmp_path / "t.csv", HEADER, *ROWS), score="sore")
     with pytest.raises(TableError, match="--column ema_dcay=score: unknown name 'ema_dcay'; "):
         read_run_table(tmp_path / "t.csv", columns={"ema_dcay": "score"})
-    with pytest.raises(TableError, match=r"column score: '31.5'; with --scale fraction a score"):
+    with pytest.raises(TableError, match=r"column score: '31.5'; with --scale fraction, stated"):
         read_run_table(tmp_path / "t.csv", scale="fraction")
 
 
