@@ -327,7 +327,7 @@ def _find_runs(
     new, old = (
         study.baseline.trials[study.baseline.trials["state"].isin(("COMPLETE", *_WITHOUT_SCORE))]
         if study.baseline is not None and named == [_BASELINE]
-        else _select(runs, keys, named, f"{role} {','.join(named)!r}", study.table)
+        else _select(study, runs, keys, named, f"{role} {','.join(named)!r}")
         for named, role in zip(parts, ("candidate", "baseline"), strict=True)
     )
     # the same name for settings in another order
@@ -351,17 +351,23 @@ def _split(configuration: Configuration, role: str) -> list[str]:
 
 
 def _select(
-    runs: pd.DataFrame, keys: list[str], parts: list[str], named: str, facts: Mapping[str, str]
+    study: StudyFrames, runs: pd.DataFrame, keys: list[str], parts: list[str], named: str
 ) -> pd.DataFrame:
     """The runs of the one configuration that messages call `named`, ValueError without one."""
-    name = ",".join(parts)
+    name, all_runs = ",".join(parts), runs
     alone = [key for key in NAMING if key in keys and _equals(runs[key], name).any()]
     for part in [f"{key}={name}" for key in alone[:1]] or parts:
         key, _, value = (text.strip() for text in part.partition("="))
-        if key not in keys:
+        if key in study.nuisance:
             raise ValueError(
-                f"{named}: {part!r} is no configuration; settings are {', '.join(keys)}"
-                + (f"; not read is {left}" if (left := facts.get("columns not read")) else "")
+                f"{named}: {key} is a nuisance setting, of which each configuration has the value "
+                "that was chosen for it; name the configuration by its other settings"
+            )
+        if key not in keys:
+            varied, left = varied_settings(all_runs, keys), study.table.get("columns not read")
+            raise ValueError(
+                f"{named}: {part!r} is no configuration; settings are {', '.join(varied or keys)}"
+                + (f"; not read is {left}" if left else "")
             )
         same = _equals(runs[key], value)
         if not same.any():

@@ -264,6 +264,25 @@ def test_a_study_of_the_database(recorded: Recorded, command: Command) -> None:
     )
 
 
+def test_a_nuisance_setting_names_no_configuration(folder: Path, command: Command) -> None:
+    (folder / "tuned.yaml").write_text(
+        "study: tuned\nsearch: {queue_size: [16, 32]}\n"
+        "nuisance: {learning_rate: [1.0e-3, 1.0e-4]}\n"
+        "seeds: [0]\ntrainer: {steps: 1, evaluate_every: 1, batch_size: 16}\n"
+    )
+    command("sweep tuned.yaml")
+    line = "decide tuned --baseline queue_size=16 --candidate"
+    refused = command(f"{line} learning_rate=0.001", 2).stderr
+    assert (
+        "learning_rate is a nuisance setting, of which each configuration has the value" in refused
+    )
+    refused = command(f"{line} queue=16", 2).stderr
+    assert (
+        "'queue=16' is no configuration; settings are queue_size, initial_queue_size, mtd\n"
+        in refused
+    )
+
+
 def test_a_ledger_of_one_run_each_is_told_what_to_run(folder: Path, command: Command) -> None:
     rows = ["commit\tval_bpb\tmemory_gb\tstatus\tdescription", *LEDGER]
     (folder / "results.tsv").write_text("\n".join(rows) + "\n")
