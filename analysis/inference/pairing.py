@@ -6,7 +6,7 @@ P evaluation items, N runs, G points of the smooth curve.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
+from mtdlab.analysis.data.frames import SettingValue
 from mtdlab.analysis.data.items import ItemScores, influences
 from mtdlab.analysis.data.runs import level_of, traced_runs, varied_settings
 from mtdlab.analysis.inference.blocks import Blocks, Fit, connected_table
@@ -32,7 +33,10 @@ from mtdlab.analysis.inference.intervals import (
 )
 from mtdlab.analysis.inference.shapes import ShapeTests, shape_tests
 from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.measures.trace import PARTS
 
+_OF_LEVELS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))
+"""Settings that make up MTD, or whose values follow from the size of the queue."""
 MOST_LEVELS = 30
 """The most levels that are compared; more, as random samplers produce, are merged."""
 
@@ -191,6 +195,8 @@ class LevelScores:
         items: how many are counted.
         runs: the completed runs with an MTD, also those that are not in the table.
         left_out: the levels beyond the run, whose runs are not among `runs`.
+        uneven: by setting the values that not all levels have, where all have others of it; their
+            runs are not among `runs` either.
         ordered: whether the columns are levels of MTD; else they are configurations, each named by
             the number of its first trial.
     """
@@ -200,6 +206,7 @@ class LevelScores:
     items: int = 0
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     left_out: tuple[float, ...] = ()
+    uneven: Mapping[str, tuple[SettingValue, ...]] = field(default_factory=dict)
     ordered: bool = True
 
     @property
@@ -241,13 +248,15 @@ def level_scores(
     """The scores by seed and level of a study's trials.
 
     Several configurations at one level are averaged, over the complete block of configurations and
-    seeds (`complete_block`). A level needs two seeds and a seed two levels; with one seed, all its
-    levels are kept. More than 30 levels are merged with their neighbours into 30, at the geometric
-    mean of their MTD. The sampling error of `items` is counted where every run of the table has
-    them, each with scatter.
+    seeds (`complete_block`), with those values of each setting that all levels have: where runs of
+    a level failed at a high learning rate, its mean would be of easier ones. A setting of which no
+    value is at all levels is not balanced so. A level needs two seeds and a seed two levels; with
+    one seed, all its levels are kept. More than 30 levels are merged with their neighbours into 30,
+    at the geometric mean of their MTD. The sampling error of `items` is counted where every run of
+    the table has them, each with scatter.
     """
     runs, left_out = leave_out(traced_runs(trials), beyond_run)
-    weighted = _weigh_runs(runs, settings)
+    weighted, uneven = _weigh_runs(runs, settings)
     products = weighted["score"] * weighted["weight"]
     cells = products.groupby([weighted["seed"], weighted["level"]]).sum()
     table = cells.unstack("level").astype("float64").rename_axis(columns="mtd")
@@ -256,15 +265,34 @@ def level_scores(
     else:
         table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
-    return LevelScores(table, *covariance, runs, left_out)
+    for name, values in uneven.items():
+        runs = runs[~runs[name].isin(values)]
+    return LevelScores(table, *covariance, runs, left_out, uneven)
 
 
-def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
-    """The runs in cells of the table, with their level, and their weight in the cell's score."""
-    keys = sorted({*varied_settings(runs, settings), "mtd"})
+def _weigh_runs(
+    runs: pd.DataFrame, settings: Collection[str]
+) -> tuple[pd.DataFrame, Mapping[str, tuple[SettingValue, ...]]]:
+    """The runs in cells of the table, with level and weight in the cell's score, and `uneven`."""
+    varied = varied_settings(runs, settings)
     runs = runs.assign(
-        setting=runs.groupby(keys, dropna=False).ngroup(), level=merge_levels(runs["mtd"])
+        setting=runs.groupby(sorted({*varied, "mtd"}), dropna=False).ngroup(),
+        level=merge_levels(runs["mtd"]),
     )
+    weighted, uneven = _weigh_cells(runs), {}
+    for name in (name for name in varied if name not in _OF_LEVELS):
+        levels = weighted.groupby(name)["level"].nunique()
+        common = levels.index[levels == weighted["level"].nunique()]
+        if 0 < len(common) < runs[name].nunique():
+            uneven[name] = tuple(runs[name][~runs[name].isin(common)].unique())
+            runs = runs[runs[name].isin(common)]
+            # cells of the others may lack fewer seeds now
+            weighted = _weigh_cells(runs)
+    return weighted, uneven
+
+
+def _weigh_cells(runs: pd.DataFrame) -> pd.DataFrame:
+    """Those of the runs, with setting and level, that are in cells, with their weight there."""
     if runs["seed"].nunique() > 1:
         runs = runs[runs.groupby("setting")["seed"].transform("nunique") > 1]
     seeds, _ = pd.factorize(runs["seed"], sort=True)

@@ -135,7 +135,7 @@ class StudyResults:
     def tabulate(self, trials: pd.DataFrame) -> LevelScores:
         """The scores of trials by seed and level of MTD."""
         study = self.study
-        return level_scores(trials, study.settings, study.items, beyond_run=study.beyond_run)
+        return level_scores(trials, study.compared, study.items, beyond_run=study.beyond_run)
 
     @cached_property
     def sufficiency(self) -> Sufficiency | None:

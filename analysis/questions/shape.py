@@ -70,7 +70,7 @@ class ShapeQuestion(Question):
         verdict = self.hold(verdict, self.scores.runs)
         if basis.explores:
             verdict = replace(verdict, leads=())
-        return state_shape(verdict, self.scores.runs)
+        return state_shape(verdict, self.scores)
 
     @property
     def finding(self) -> QuestionOutcome:
@@ -153,7 +153,7 @@ class ShapeQuestion(Question):
     def find_leading(self) -> frozenset[int]:
         study, trials = self.results.study, self.results.curve_trials
         known, _ = leave_out(trials[has_mtd(trials)], study.beyond_run)
-        scores = level_scores(trials, study.settings, beyond_run=study.beyond_run)
+        scores = level_scores(trials, study.compared, beyond_run=study.beyond_run)
         optimal = judge_levels(scores, level=LEADING_LEVEL, margin=study.margin).optimal_range
         levels = mtd_or_0(known)
         chosen = leading_levels(sorted(set(levels)), optimal)
@@ -291,4 +291,4 @@ def compute_verdict(
         settings = [str(name) for name in trials if name not in _NO_SETTINGS]
     levels = level_scores(trials, settings, items, beyond_run=beyond_run)
     verdict = judge_levels(levels, level=level, margin=margin)
-    return state_shape(hold(verdict, VariedHistory()), levels.runs)
+    return state_shape(hold(verdict, VariedHistory()), levels)

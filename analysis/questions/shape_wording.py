@@ -7,7 +7,9 @@ import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import describe_left_out
 from mtdlab.analysis.data.runs import CONDITIONS, format_mtd, name_levels, traced_runs
+from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.verdict import Lead, Verdict
 from mtdlab.analysis.questions.answer import Difference
 from mtdlab.analysis.questions.varied_history import claim_within, describe_history, hold
@@ -62,10 +64,16 @@ def describe_these(verdict: Verdict) -> str:
     return f"For exactly these items: {word}{test}."
 
 
-def state_shape(verdict: Verdict, runs: pd.DataFrame) -> Verdict:
+def state_shape(verdict: Verdict, levels: LevelScores) -> Verdict:
     """The verdict with its sentence, which says for which runs it holds."""
-    scope = _describe_scope(verdict, describe_conditions(runs))
+    scope = _describe_scope(verdict, describe_conditions(levels.runs))
     without = f" {describe_left_out(verdict.left_out)}".rstrip()
+    if levels.uneven and not find_obstacle(verdict):
+        listed = [
+            f"{name} {join_words([format_value(name, value) for value in values])}"
+            for name, values in levels.uneven.items()
+        ]
+        without += f" Not compared: {'; '.join(listed)}, with which a level has too few scores."
     return replace(verdict, sentence=write_sentence(verdict) + without + scope)
 
 

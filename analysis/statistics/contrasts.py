@@ -211,7 +211,7 @@ def choose_candidates(
     with the highest mean is taken. `trials` are those that the verdict was computed from. Raises
     ValueError with fewer than two levels.
     """
-    levels = level_scores(trials, study.settings, beyond_run=study.beyond_run)
+    levels = level_scores(trials, study.compared, beyond_run=study.beyond_run)
     curve = compute_paired_curve(levels)
     if len(curve) < 2:
         raise ValueError("fewer than two levels of MTD have scores of the same seeds")

@@ -133,7 +133,7 @@ def compute_agreements(first: StudyFrames, other: StudyFrames) -> tuple[Agreemen
 
 
 def _levels(study: StudyFrames, unit: str) -> Levels:
-    levels = level_scores(study.trials, study.settings, study.items, beyond_run=study.beyond_run)
+    levels = level_scores(study.trials, study.compared, study.items, beyond_run=study.beyond_run)
     return Levels(study.name, levels, _convert(study, pd.Series(levels.distance), unit))
 
 

@@ -20,6 +20,7 @@ from mtdlab.analysis.questions.wording import PERCENT, capitalise, describe_item
 from mtdlab.analysis.report.cells import describe_covered, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
 
+ROBUSTNESS = "Robustness of the optimum"
 _MARGIN = 0.05
 
 
@@ -139,7 +140,7 @@ def _panel(
 
 TOPIC = Topic(
     "robustness",
-    "Robustness of the optimum",
+    ROBUSTNESS,
     build,
     csv=["robustness", "robustness_curves"],
     answers=(ConditionsQuestion,),

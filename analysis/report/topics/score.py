@@ -12,7 +12,7 @@ from mtdlab.analysis.data.beyond_run import RULE
 from mtdlab.analysis.data.frames import DIFFERENCE
 from mtdlab.analysis.data.points import MOST_MARKED, describe_means
 from mtdlab.analysis.data.published import SOURCE, load_curve
-from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
+from mtdlab.analysis.data.runs import CONDITIONS, MTD_DECIMALS, format_mtd
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.best import varies_method, with_methods
 from mtdlab.analysis.inference.pairing import merge_levels
@@ -35,6 +35,7 @@ from mtdlab.analysis.report.topics.base import (
     Table,
     Topic,
 )
+from mtdlab.analysis.report.topics.conditions import ROBUSTNESS
 from mtdlab.analysis.report.topics.experiment import describe_conditions, is_curve
 from mtdlab.analysis.report.topics.references import choose_lines
 from mtdlab.analysis.statistics.baseline import name_baseline
@@ -115,6 +116,10 @@ def describe(context: StudyContext) -> tuple[str, ...]:
     """Sentences on in how many seeds the best level is better, and on collapses."""
     is_said = context.question.is_over_mtd or context.compares_methods
     verdict = "" if is_said or context.verdict.levels < 2 else context.verdict.sentence
+    compared, chosen = context.levels.runs, context.study.nuisance
+    possible = [name for name in CONDITIONS if name in compared and name not in chosen]
+    if verdict and any(compared[name].nunique() > 1 for name in possible):
+        verdict += f" It is of means over these; each has a verdict under “{ROBUSTNESS}”."
     return verdict, _describe_seeds(context), _bound(context)
 
 

@@ -59,6 +59,25 @@ def test_an_unbalanced_setting_does_not_pass_for_its_level() -> None:
     assert part[5.0].sub(part[6.0]).dropna().to_numpy() == pytest.approx([0.0, 0.0], abs=1e-9)
 
 
+def test_levels_are_compared_with_the_values_that_all_of_them_have() -> None:
+    """Runs that fail at the high rate, at one level, leave that level the easy rate alone."""
+    easy = make_trials(noise=0, shape=lambda _: 60.0).assign(learning_rate=1e-4)
+    hard = easy.assign(learning_rate=1e-2, number=easy["number"] + 1000)
+    hard["score"] -= 30 + hard["seed"]
+    trials = pd.concat([easy, hard], ignore_index=True)
+    names = [*SETTINGS, "learning_rate"]
+    whole = level_scores(trials, names)
+    assert not whole.uneven
+    assert set(whole.runs["learning_rate"]) == {1e-4, 1e-2}
+    middle = trials["mtd"].eq(trials["mtd"].unique()[3]) & trials["learning_rate"].eq(1e-2)
+    for lost in (middle, middle & trials["seed"].gt(0)):
+        levels = level_scores(trials[~lost], names)
+        assert levels.uneven == {"learning_rate": (1e-2,)}
+        assert set(levels.runs["learning_rate"]) == {1e-4}
+        offsets = levels.table.sub(levels.table.mean(axis=1), axis=0)
+        np.testing.assert_allclose(offsets, 0, atol=1e-9)
+
+
 def test_no_runs_give_no_rows_with_their_columns() -> None:
     none = make_trials().iloc[:0]
     columns = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]

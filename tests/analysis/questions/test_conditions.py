@@ -72,6 +72,22 @@ def test_a_level_is_left_out_where_it_is_beyond_the_run_of_its_condition() -> No
     assert kept.verdict.levels == 5
 
 
+def test_a_rate_at_which_runs_of_a_level_failed_makes_no_peak() -> None:
+    """All levels are alike at either rate; one has lost its runs at the rate of low scores."""
+    trials = conditioned(((3e-4, 160, 18.0), (1e-3, 160, 18.0)))
+    trials["score"] = 50 + trials["seed"] + trials["number"] % 7 / 100
+    high = trials["learning_rate"] == 1e-3
+    trials.loc[high, "score"] -= 30
+    trials.loc[high & trials["mtd"].astype("float64").round(1).eq(18.0), "state"] = "FAIL"
+    verdict = StudyContext(build_study(trials)).verdict
+    assert not verdict.is_peaked
+    assert "Not compared: learning_rate 0.001, with which a level has too few" in verdict.sentence
+    assert "at learning rate 0.0003, 160 steps" in verdict.sentence
+    whole = StudyContext(build_study(trials.assign(state="COMPLETE"))).verdict
+    assert "Not compared" not in whole.sentence
+    assert "at learning rates 0.0003 and 0.001, 160 steps" in whole.sentence
+
+
 def test_one_condition_or_none_with_several_levels_is_nothing_to_compare() -> None:
     trials = conditioned(FOUR)
     assert conditions_of(trials[trials["learning_rate"] == 1e-3])
