@@ -30,6 +30,7 @@ from mtdlab.analysis.questions.wording import (
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Headline, Recommendation, Status
 from mtdlab.analysis.report.study_facts import (
+    count_repairable,
     define_asked,
     define_points,
     describe_model,
@@ -174,9 +175,11 @@ def find_nextstep(context: StudyContext, status: Status) -> NextStep:
     if not status.is_over:
         return _continue(context, status)
     # the failed runs of a table may have been run again already
-    if status.failures and not (study.table and answer.number is not None):
-        failed = int((trial_states(study)["state"] == "FAIL").sum())
+    failed = count_repairable(trial_states(study))
+    if failed and not (study.table and answer.number is not None):
         return step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
+    if status.failures and answer.number is None:
+        return step("Change a setting that all trials share: with their seeds they collapse again")
     if study.name.endswith(CONFIRMATION_SUFFIX) and study.invocation.command == "confirm":
         return step("Compare with the study that chose the two configurations")
     if answer.is_below_baseline and is_below_untrained(context):
@@ -198,8 +201,9 @@ def _continue(context: StudyContext, status: Status) -> NextStep:
         text = "Wait, or rerun to resume if the sweep was stopped"
     elif len(context.trials):
         text = "Rerun to resume the study"
-    ended = trial_states(study)["state"].isin(["COMPLETE", "PRUNED"])
-    left = planned_trials(study) - int(ended.sum())
+    trials = trial_states(study)
+    ended = int(trials["state"].isin(["COMPLETE", "PRUNED", "FAIL"]).sum())
+    left = planned_trials(study) - ended + count_repairable(trials)
     included = ", failed trials included" if status.retry else ""
     text = f"{text}{included} ({describe_time(study, left)})"
     return step(text, status.retry or study.command)

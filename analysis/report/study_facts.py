@@ -46,11 +46,17 @@ def _outside_search(study: StudyFrames) -> Mapping[str, Baseline | NuisanceTrial
 def trial_states(study: StudyFrames) -> pd.DataFrame:
     """How every trial that was started ended, those of baseline and choice too.
 
-    The columns are state, reason, score and wall_seconds.
+    The columns are state, reason, reason_code, score and wall_seconds.
     """
-    columns = ["state", "reason", "score", "wall_seconds"]
+    columns = ["state", "reason", "reason_code", "score", "wall_seconds"]
     every = [study.trials, *(group.trials for group in _outside_search(study).values())]
-    return pd.concat([trials[columns] for trials in every], ignore_index=True)
+    return pd.concat([trials.reindex(columns=columns) for trials in every], ignore_index=True)
+
+
+def count_repairable(trials: pd.DataFrame) -> int:
+    """How many trials failed that may not fail again; with its seed a collapse comes again."""
+    failed = trials["state"] == "FAIL"
+    return int((failed & ~trials["reason_code"].isin(["collapsed", "nan_loss"])).sum())
 
 
 def planned_trials(study: StudyFrames) -> int:
@@ -79,7 +85,7 @@ def describe_status(study: StudyFrames) -> Status:
     whole = format_count(planned, "trial") + (f" ({', '.join(outside)})" if outside else "")
     text = ", ".join([f"{done:,} of {whole} complete", *parts])
     retry = ""
-    if failed and study.invocation.command == "sweep":
+    if count_repairable(trials) and study.invocation.command == "sweep":
         retry = str(study.invocation.retrying())
     why = trials.loc[trials["state"] == "FAIL", "reason"]
     reasons = why.replace("", "reason not recorded").value_counts()

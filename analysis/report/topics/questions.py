@@ -48,6 +48,8 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
         cells = summarise_deviations(runs, *names)
         panel = "", lambda ax: figures.draw_interaction(cells, ax, first=first, second=others[0])
         caption = f"The score minus its seed's mean, averaged over seeds. {caption}"
+        if left := len(runs.groupby(names)) - len(cells):
+            caption += f" Not drawn: {left} with scores of too few seeds."
         return Drawing(title, [panel], caption, context.answer.sentence)
     means = summarise_scores(runs, by=[first], items=context.study.items)
     means = means.join(describe_means(means, runs, by=[first], write=context.write))

@@ -141,7 +141,8 @@ def _build_collapse(context: StudyContext) -> Contents | None:
     shown = detected.rename(columns={"first": "first step", "last": "last step"})
     if shown["prediction_layers"].nunique() == 1:
         shown = shown.drop(columns="prediction_layers")
-    caption, labels = f"Detected collapses. {_CRITERIA}", context.labels
+    caption = f"Detected collapses. {_CRITERIA}"
+    labels = {**context.labels, "failed": "failed otherwise"}
     return Contents(
         csv={"collapse": curves, "collapse_detected": detected},
         figures={"collapse": _draw_collapse(curves, context.selection_label, text)},

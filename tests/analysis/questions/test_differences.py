@@ -11,6 +11,8 @@ from mtdlab.analysis.questions.study import (
     kind_of,
     list_fields,
 )
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics.questions import DIFFERENCE
 from tests.analysis.questions.conftest import Ask, make_runs
 
 
@@ -86,6 +88,19 @@ def test_a_combination_without_a_score_has_no_part_in_an_interaction(ask: Ask) -
     assert answer.heading == (
         "Not tested: no two values of slice were both run with the same two values of branch"
     )
+
+
+def test_the_figure_says_how_many_combinations_are_not_drawn(ask: Ask) -> None:
+    runs = make_runs(lambda part, *_: 3.0 * (part == "new"), seeds=3)
+    empty = (runs["slice"] == "old") & (runs["branch"] == "online") & (runs["seed"] > 0)
+    captions = []
+    for known in (runs, runs.assign(state=runs["state"].mask(empty, "FAIL"))):
+        study = ask(known, {"interaction": ["slice", "branch"]}).study
+        shown = DIFFERENCE.build(StudyContext(study))
+        assert shown is not None
+        captions.append(next(iter(shown.figures.values())).caption)
+    assert "Not drawn" not in captions[0]
+    assert captions[1].endswith("Not drawn: 1 with scores of too few seeds.")
 
 
 def test_the_wanted_direction_of_an_interaction_is_the_positive_one(ask: Ask) -> None:

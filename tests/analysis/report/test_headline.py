@@ -476,6 +476,23 @@ def test_a_study_that_is_not_over_is_resumed() -> None:
     assert shown.next_step.command == shown.status.retry
 
 
+def test_a_collapse_is_not_run_again() -> None:
+    """With its seed it would collapse again."""
+    trials = make_trials().assign(reason_code="")
+    trials.loc[[1, 2], ["state", "reason_code"]] = ["FAIL", "collapsed"]
+    trials.loc[3, ["state", "reason_code"]] = ["FAIL", "nan_loss"]
+    shown = headline_of(build_study(trials, planned=30))
+    assert shown.next_step.text.startswith("Rerun to resume the study (6 trials, about")
+    assert shown.next_step.command == "mtdlab sweep studies/mtd.yaml"
+    assert "Run the failed trials" not in headline_of(build_study(trials)).next_step.text
+    none = trials.assign(state="FAIL", reason_code="collapsed", score=np.nan)
+    assert headline_of(build_study(none)).next_step.text.startswith("Change a setting that all")
+    trials.loc[4, ["state", "reason_code"]] = ["FAIL", "oom"]
+    step = headline_of(build_study(trials)).next_step
+    assert step.text == "Run the failed trials again (1 trial, about 12 s of computing):"
+    assert step.command.endswith("--retry-failed")
+
+
 def test_studies_without_a_score_say_so() -> None:
     none = headline_of(build_study(make_trials().iloc[:0], planned=9))
     assert (none.answer, none.recommendation) == ("No result yet", None)
