@@ -118,7 +118,7 @@ class StudyContext(StudyQuestions):
 
         They give its interval too, so that another part of the page gives none.
         """
-        return bool(np.isclose(abs(mean), self._stated_sizes, atol=0.005).any())
+        return bool(np.isclose(abs(mean), self._stated_sizes, rtol=0, atol=1e-6).any())
 
     @property
     def is_one_point(self) -> bool:
