@@ -268,10 +268,7 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
     if used.evaluation:
         data.append(f"evaluated on {_name_built_in(used.evaluation.size, 'pairs')}")
     facts = {"Varied": "; ".join(varied), "Data and metric": clean("; ".join(data))}
-    untrained, before = dict(choose_lines(context)), context.runs["score_before"].dropna()
-    if not untrained and len(before):
-        untrained = {"mean before training": float(before.mean())}
-    if untrained:
+    if untrained := choose_lines(context):
         write = study.score_format
         scores = (f"{name} {write.score(score)}" for name, score in untrained.items())
         facts["Without training"] = f"{write.name}: {'; '.join(scores)}"

@@ -50,7 +50,8 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str) -> Dr
     if len(table) > _MOST_DRAWN:
         caption += f" The {_MOST_DRAWN} best of {len(table):,}."
 
-    lines = choose_lines(context)
+    # of a study without references the encoder before training alone is no line among rows
+    lines = choose_lines(context) if len(context.study.references) else {}
     if lines:
         caption += " Dotted lines are scores without training."
 

@@ -1,7 +1,9 @@
 """Topic: what the scores are held against, the untrained encoder and words in common."""
 
+import math
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.durations import format_count
@@ -10,7 +12,11 @@ from mtdlab.analysis.questions.wording import clean
 from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 
+BEFORE = "before training"
+"""The name of the encoder before training, read as the trials are."""
 _MOST_NAMED = 4
+_ALIKE = 0.005
+"""Points: what is rounded away."""
 _HOW = (
     "The encoder before training, read with each pooling that needs no prompt, in float32: as it "
     "is; whitened, to 256 dimensions or all but one; and mapped by a flow (BERT-flow). Both maps "
@@ -41,13 +47,25 @@ def _name(reading: str) -> str:
 
 
 def choose_lines(context: StudyContext) -> Mapping[str, float]:
-    """The references that a figure shows: the highest, the highest without a map, word overlap."""
-    ranked = rank_references(context)
-    is_plain = ~ranked["reading"].str.contains(",") & (ranked["reading"] != WORD_OVERLAP)
-    of_encoder = ranked[ranked["reading"] != WORD_OVERLAP]
-    overlap = ranked[ranked["reading"] == WORD_OVERLAP]
-    shown = pd.concat([of_encoder.head(1), ranked[is_plain].head(1), overlap.head(1)])
-    return dict(zip(shown["name"], shown["score"].astype(float), strict=True))
+    """The references that a figure shows, none with a map, which is fitted to the test sentences.
+
+    They are the encoder before training, read as all trials are, the highest reading of it, if that
+    is another one, and word overlap.
+    """
+    ranked, before = rank_references(context), context.runs["score_before"].astype("float64")
+    same = float(before.mean()) if before.max() - before.min() < _ALIKE else math.nan
+    lines = {BEFORE: same} if math.isfinite(same) else {}
+    of_words = ranked["reading"] == WORD_OVERLAP
+    for chosen in (ranked[_is_plain(ranked)], ranked[of_words]):
+        for name, score in chosen[["name", "score"]].head(1).itertuples(index=False):
+            if not np.isclose(score, same, rtol=0, atol=_ALIKE):
+                lines[name] = float(score)
+    return lines
+
+
+def _is_plain(references: pd.DataFrame) -> pd.Series:
+    """Whether each is a reading of the encoder as it is, without a map."""
+    return ~references["reading"].str.contains(",") & (references["reading"] != WORD_OVERLAP)
 
 
 def describe_standing(context: StudyContext) -> str:
@@ -61,10 +79,13 @@ def describe_standing(context: StudyContext) -> str:
     named = [f"{row['name']} ({write.score(row['score'])})" for row in shown.to_dict("records")]
     named += [f"{len(above) - _MOST_NAMED} more"] if len(above) > _MOST_NAMED else []
     where = f"not above {len(above)} of the {count}" if len(above) else f"above all {count}, first"
-    return (
+    text = (
         f"The {write.say('highest')} mean of this study, {write.score(context.best_mean)}, is "
         f"{write.say(where)}: {'; '.join(named)}."
     )
+    if shown["reading"].str.contains(",").any():
+        text += " Whitening and flow are fitted to the sentences of the test pairs."
+    return text
 
 
 def _list_above(context: StudyContext) -> pd.DataFrame:
@@ -86,7 +107,10 @@ def warn_of_references(context: StudyContext) -> str:
     below, mean = write.say("Below"), f"the best mean is {write.score(best)}"
     if not len(of_encoder):
         return f"{below} word overlap: it has {write.score(above['score'].iloc[0])}, {mean}."
-    first, how = of_encoder["score"].iloc[0], _name(of_encoder["reading"].iloc[0])
+    # one that needs no fit to the test sentences, where there is one
+    plain = of_encoder[_is_plain(of_encoder)]
+    chosen = (plain if len(plain) else of_encoder).iloc[0]
+    first, how = chosen["score"], _name(chosen["reading"])
     return f"{below} the untrained encoder: it has {write.score(first)} ({how}), {mean}."
 
 

@@ -3,8 +3,6 @@
 Beside the curve: that of the paper, its rank correlations, and the scores by task.
 """
 
-import math
-
 import pandas as pd
 
 from mtdlab.analysis import figures
@@ -37,7 +35,7 @@ from mtdlab.analysis.report.topics.base import (
 )
 from mtdlab.analysis.report.topics.conditions import ROBUSTNESS
 from mtdlab.analysis.report.topics.experiment import describe_conditions, is_curve
-from mtdlab.analysis.report.topics.references import choose_lines
+from mtdlab.analysis.report.topics.references import BEFORE, choose_lines
 from mtdlab.analysis.statistics.baseline import name_baseline
 from mtdlab.analysis.statistics.curves import compute_correlations, compute_tasks
 
@@ -163,8 +161,8 @@ def draw(context: StudyContext) -> Drawing | None:
         parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
     if choose_lines(context):
         parts.append(
-            "Dotted lines are scores without training; “before training” is that of the encoder "
-            "read as in this study."
+            f"Dotted lines are scores without training; “{BEFORE}” is that of the encoder read as "
+            "in this study."
         )
     if verdict.seeds > 1 and verdict.levels > 1:
         panels.append(("each level, within seeds", _paired(context)))
@@ -198,9 +196,7 @@ def _marks(context: StudyContext) -> bool:
 
 def _study(context: StudyContext) -> Draw:
     cells, runs = context.cells, context.traced
-    untrained = float(runs["score_before"].astype("float64").mean())
-    lines = {"before training": untrained} if math.isfinite(untrained) else {}
-    lines |= choose_lines(context)
+    lines = choose_lines(context)
 
     def panel(ax: Axes) -> None:
         figures.draw_mtd_curve(

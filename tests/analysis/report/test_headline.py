@@ -86,7 +86,7 @@ def test_the_first_screen_says_what_varied_what_it_covers_and_what_training_gain
         "Varied": "ema_decay η: 0.5, 0.85, 0.99; 6 seeds",
         "Data and metric": "sts_average; trained on the built-in text: 240 sentences; evaluated on "
         "the built-in pairs: 15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
-        "Without training": "sts_average: mean before training 30.00",
+        "Without training": "sts_average: before training 30.00",
     }
     assert shown.rerun == "mtdlab sweep studies/mtd.yaml"
     means = study.trials.groupby("ema_decay")["score"].mean()

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -33,7 +34,14 @@ def held_against(trials: pd.DataFrame | None = None, **scores: float) -> StudyFr
         (
             {"cls": 20.0, "mean": 50.0, "flow": 60.0, "overlap": 30.0},
             "is not above 2 of the 4 scores without training: untrained, mean pooling, flow "
-            "(60.00); untrained, mean pooling (50.00).",
+            "(60.00); untrained, mean pooling (50.00). Whitening and flow are fitted to the "
+            "sentences of the test pairs.",
+            "Below the untrained encoder: it has 50.00 (mean pooling), the best mean is ",
+        ),
+        (
+            {"cls": 20.0, "flow": 60.0},
+            "is not above 1 of the 2 scores without training: untrained, mean pooling, flow "
+            "(60.00). Whitening and flow are fitted to the sentences of the test pairs.",
             "Below the untrained encoder: it has 60.00 (mean pooling, flow), the best mean is ",
         ),
         (
@@ -75,18 +83,15 @@ def test_the_page_has_its_table_and_is_made_again_from_its_data(tmp_path: Path) 
     assert report_of(stored, tmp_path / "two", score.TOPIC, references.TOPIC)[1] == html
 
 
-def test_figures_have_the_highest_the_highest_as_it_is_and_word_overlap_as_lines() -> None:
+def test_figures_have_the_same_reading_the_highest_and_word_overlap_as_lines() -> None:
+    """None with a map, which is fitted to the test sentences."""
     trials = make_trials(noise=0.1)
     cooler = make_trials(noise=0.1).assign(temperature=0.1)
     mixed = pd.concat([trials.assign(temperature=0.05), cooler], ignore_index=True)
     mixed = mixed[mixed["mtd"] == mixed["mtd"].min()].assign(number=range(6))
     by_method = trials.assign(method=["mocose", "simcse"] * (len(trials) // 2))
     scores = {"cls": 20.0, "mean": 44.0, "flow": 46.0, "overlap": 38.0}
-    shown = [
-        "untrained, mean pooling, flow 46.00",
-        "untrained, mean pooling 44.00",
-        "word overlap 38.00",
-    ]
+    shown = ["before training 30.00", "untrained, mean pooling 44.00", "word overlap 38.00"]
     over_mtd = score.draw(StudyContext(held_against(trials, **scores)))
     [of_methods] = methods.build(StudyContext(held_against(by_method, **scores))).figures.values()
     context = StudyContext(held_against(mixed, **scores))
@@ -98,7 +103,19 @@ def test_figures_have_the_highest_the_highest_as_it_is_and_word_overlap_as_lines
         drawing.panels[0][1](ax)
         labels = ax.get_legend_handles_labels()[1]
         assert [label for label in labels if label in shown] == shown
+        assert not any("flow" in label for label in labels)
     plt.close("all")
+
+
+def test_the_reading_of_the_trials_is_named_once() -> None:
+    trials = make_trials().assign(score_before=44.0)
+    same = StudyContext(held_against(trials, mean=44.0, overlap=38.0))
+    assert references.choose_lines(same) == {"before training": 44.0, "word overlap": 38.0}
+    # several poolings, so that no score is before training
+    several = trials.assign(score_before=np.linspace(10, 27, len(trials)))
+    assert list(references.choose_lines(StudyContext(held_against(several, mean=44.0)))) == [
+        "untrained, mean pooling"
+    ]
 
 
 def test_a_line_far_from_the_scores_stands_in_the_legend_alone() -> None:
