@@ -159,7 +159,7 @@ def draw(context: StudyContext) -> Drawing | None:
         parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
     if context.against_baseline is not None:
         parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
-    if choose_lines(context):
+    if len(choose_lines(context)) > 1:
         parts.append(
             f"Dotted lines are scores without training; “{BEFORE}” is that of the encoder read as "
             "in this study."
