@@ -248,6 +248,9 @@ class BestQuestion(Question):
         lowest = int(known[-1]) + 1
         is_cut = len(ranked) > MOST_COMPARED
         of_compared = f" of the {MOST_COMPARED} compared" if is_cut else ""
+        if self.is_of_methods and len(ranked) < len(self.table):
+            # other configurations of a method may be lower
+            of_compared = " method"
         named = {}
         if lowest != runner_up:
             named[f"{self.write.say('the lowest')}{of_compared}, {names[lowest]}"] = lowest

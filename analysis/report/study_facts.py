@@ -254,8 +254,9 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
         return {}
     listed = list_varied(study)
     varied = [f"{name}: {values}" for name, values in listed.items() if name != "seed"]
-    if following := len(varied_settings(study.trials, study.settings)) - len(varied):
-        varied.append(f"{format_count(following, 'setting')} that follow from others")
+    free = free_settings(study.trials, study.settings)
+    if also := [name for name in varied_settings(study.trials, study.settings) if name not in free]:
+        varied.append(f"with these {', '.join(map(clean, also))}")
     so_far = "" if study.table or describe_status(study).is_over else " so far"
     varied.append(format_count(int(study.trials["seed"].nunique()), "seed") + so_far)
     data = [study.score_format.name]

@@ -476,6 +476,19 @@ def test_a_study_that_is_not_over_is_resumed() -> None:
     assert shown.next_step.command == shown.status.retry
 
 
+def test_settings_that_follow_from_the_method_are_named() -> None:
+    """Methods are compared with poolings of their own, for example."""
+    trials = make_trials(times=(2, 4), decays=(0.85,))
+    short = trials["queue_size"] == 128
+    trials = trials.assign(
+        method=np.where(short, "simcse", "consert"), pooling=np.where(short, "cls", "last2")
+    )
+    study = build_study(trials)
+    settings = {**study.settings, **{name: RecordedSetting(name) for name in ("method", "pooling")}}
+    varied = headline_of(dataclasses.replace(study, settings=settings)).facts["Varied"]
+    assert varied == "method: consert, simcse; with these queue_size, pooling; 3 seeds"
+
+
 def test_a_collapse_is_not_run_again() -> None:
     """With its seed it would collapse again."""
     trials = make_trials().assign(reason_code="")
