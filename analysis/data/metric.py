@@ -55,6 +55,7 @@ _BOUNDS = (
     *(("low", "high"), ("difference_low", "difference_high"), ("within_low", "within_high")),
     *(("paired_low", "paired_high"), ("paired_low_all", "paired_high_all")),
 )
+_MINUS = re.compile(r"(?<![\w.,:/=-])-(?=\d)")
 _WORD = re.compile(rf"\b({'|'.join(_MIRRORED)})\b", re.IGNORECASE)
 
 
@@ -213,6 +214,11 @@ def write_score(name: str, score: float) -> str:
     """A score of any name as it was read: with two decimals in points, else with five digits."""
     value = ScoreFormat(name).as_read(score)
     return f"{value:.2f}" if is_in_points(name) else f"{value:.5g}"
+
+
+def write_minus(text: str) -> str:
+    """Text with the minus sign, in place of a hyphen, before negative numbers."""
+    return _MINUS.sub("−", text)
 
 
 def _mirror(found: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from mtdlab.analysis.data.metric import write_minus
 from mtdlab.analysis.figures.spots import spots_markup
 
 _INDENT = re.compile(r"\n +")
@@ -74,7 +75,9 @@ def to_page(
         f'<desc id="{prefix}-text">{escape(description)}</desc><g aria-hidden="true">'
     )
     markup = re.sub(r"<svg\b[^>]*>", lambda _: opening, markup, count=1)
-    return re.sub(r"</svg>\s*$", lambda _: f"</g>{spots_markup(figure)}</svg>", markup)
+    markup = re.sub(r"</svg>\s*$", lambda _: f"</g>{spots_markup(figure)}</svg>", markup)
+    # between tags alone: attributes have coordinates
+    return re.sub(r">[^<>]+<", lambda text: write_minus(text[0]), markup)
 
 
 def _shorten(number: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from mtdlab.analysis.data.metric import write_minus
 from mtdlab.analysis.questions.answer import Difference
 from mtdlab.analysis.questions.next_steps import NextStep
 
@@ -41,7 +42,6 @@ TERMS = {
     "η": "EMA decay of the momentum encoder",
     **dict.fromkeys(("seed", "seeds"), "seed of all random number generators of a trial"),
 }
-_MINUS = re.compile(r"(?<![\w.,:/=-])-(?=\d)")
 
 
 @dataclass(frozen=True)
@@ -288,9 +288,7 @@ def _explain(text: str) -> Markup:
 
 def _write_minus(value: object) -> object:
     """Text with the minus sign before negative numbers; markup, as that of commands, as it is."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return _MINUS.sub("−", value)
-    return value
+    return write_minus(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _read(environment: Environment, extension: str) -> list[str]:

@@ -363,6 +363,18 @@ def test_the_same_data_give_the_same_bytes() -> None:
     assert first != drawn(make_trials(draw=1))
 
 
+def test_negative_numbers_of_a_page_have_a_minus_sign() -> None:
+    with figures.figure_style("plot"):
+        figure, axes = figures.new_figure(1, 1, width=4, height=3)
+        axes[0].plot([0, 1], [-1, -2], label="95 % CI -0.17 to 0.16, queue 0-256")
+        axes[0].legend()
+        file = figures.to_svg(figure)
+        svg = figures.to_page(figure, file, name="plot", title="A", description="from -3 to 4")
+    text = "".join(ElementTree.fromstring(svg).itertext())
+    assert "95 % CI −0.17 to 0.16, queue 0-256" in text
+    assert "from −3 to 4" in text
+
+
 def test_png_has_200_dots_per_inch_and_no_date() -> None:
     png, _ = drawn(make_trials())
     assert int.from_bytes(png[16:20]) == 4 * 200
