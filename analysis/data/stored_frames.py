@@ -106,9 +106,12 @@ def _write_items(items: ItemScores) -> bytes:
 
 def _to_bytes(table: Any, about: Mapping[str, Any]) -> bytes:
     content = json.dumps(about, default=_plain).encode()
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: content})
-    buffer = io.BytesIO()
-    parquet.write_table(table, buffer, compression="zstd")
+    metadata, buffer = {**(table.schema.metadata or {}), _KEY: content}, io.BytesIO()
+    schema = table.schema.remove_metadata()
+    # a stored schema would repeat the metadata, which are longer than the trials
+    with parquet.ParquetWriter(buffer, schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table.replace_schema_metadata(None))
+        writer.add_key_value_metadata(metadata)
     return buffer.getvalue()
 
 

@@ -204,15 +204,19 @@ def _encode(table: Any) -> bytes:
     schema = parquet.ParquetFile(plain).schema
     columns = [schema.column(index) for index in range(len(schema))]
     floats = [each.path for each in columns if each.physical_type in ("FLOAT", "DOUBLE")]
-    packed = io.BytesIO()
-    parquet.write_table(
-        table,
+    packed, bare = io.BytesIO(), table.replace_schema_metadata(None)
+    with parquet.ParquetWriter(
         packed,
+        bare.schema,
         compression="zstd",
         compression_level=19,
         use_byte_stream_split=floats,
         use_dictionary=[each.path for each in columns if each.path not in floats],
-    )
+        store_schema=False,
+        write_statistics=False,
+    ) as writer:
+        writer.write_table(bare)
+        writer.add_key_value_metadata(table.schema.metadata)
     return packed.getvalue()
 
 

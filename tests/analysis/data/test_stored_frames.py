@@ -98,6 +98,11 @@ def test_items_are_read_as_they_were_written(
         from_parquet(path)
 
 
+def test_what_describes_a_study_is_stored_once(full: StudyFrames, tmp_path: Path) -> None:
+    """Arrow's own schema would hold it again."""
+    assert {*parquet.read_metadata(write(full, tmp_path)).metadata} == {b"mtdlab", b"pandas"}
+
+
 def test_the_same_study_gives_the_same_bytes(full: StudyFrames) -> None:
     assert to_parquet(full, generated="now") == to_parquet(full, generated="now")
 
