@@ -120,12 +120,11 @@ def _describe_study(
 ) -> Iterable[str]:
     """Lines on the number of trials and on what else a study runs."""
     from mtdlab.config.method_study import MethodSpec
-    from mtdlab.encoders.folders import POOLING_FILE
 
     lines = [describe_size(spec, configurations, ended), describe_baseline(spec)]
     lines.append(describe_nuisance(spec))
     if isinstance(spec, MethodSpec) and (pooling := spec.used_pooling):
-        lines.append(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
+        lines.append(f"pooling {pooling}, which the encoder's files declare")
     return filter(None, lines)
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from mtdlab.config.paths import INPUTS
 from mtdlab.config.search import Choices, resolve
 from mtdlab.config.study import StudySpec
-from mtdlab.encoders.folders import POOLING_FILE, POOLINGS, declared_modes
+from mtdlab.encoders.folders import POOLINGS, declared_modes, pooling_file
 from mtdlab.methods.registry import DEFAULT, describe_method, settings_class
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import Pooling, Setting, TrainerSettings, counted_in_steps, settings_of
@@ -160,14 +160,14 @@ class MethodSpec(StudySpec):
             if not is_own and settings.pooling != "mask":
                 found[settings.encoder] = settings.pooling
         for encoder, pooling in found.items():
-            modes = declared_modes(self.places.find("encoder", encoder))
+            modes = declared_modes(name := self.places.find("encoder", encoder))
             if modes and modes != [pooling]:
                 has_it = len(modes) == 1 and modes[0] in POOLINGS
                 other = f"set trainer.pooling to {modes[0]}, or search pooling"
                 yield (
                     f"encoder {encoder} was made with {' and '.join(modes)} pooling "
-                    f"({POOLING_FILE}), this study reads it with {pooling}; unless this is meant, "
-                    f"{other if has_it else 'choose another encoder'}"
+                    f"({pooling_file(name)}), this study reads it with {pooling}; unless this is "
+                    f"meant, {other if has_it else 'choose another encoder'}"
                 )
 
     def _queue_warnings(self) -> Iterator[str]:

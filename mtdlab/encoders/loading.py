@@ -7,7 +7,7 @@ that lack one, or hold others, are refused.
 import copy
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from mtdlab.data_paths import is_folder
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.encoders.folders import (
     LIMIT_FILE,
-    check_modules,
+    check_declared,
     declared_limit,
     encoder_path,
     find_file,
@@ -71,8 +71,10 @@ def refuse_own_code(what: str, name: str) -> None:
         ("config.json", "model_type", CONFIG_MAPPING.__contains__),
         ("tokenizer_config.json", "tokenizer_class", partial(hasattr, transformers)),
     ):
+        fields: dict[str, Any] = {}
         # what is missing or damaged is reported by loading
-        fields = read_json(name, file)
+        with suppress(MtdlabError):
+            fields = read_json(name, file)
         if fields.get("auto_map") and not is_known(str(fields.get(field_of_class))):
             raise MtdlabError(
                 f"{what}: needs Python code of its own ({file} has auto_map), which mtdlab never "
@@ -129,7 +131,7 @@ def load_encoder(
     get an encoder that cannot be found or loaded, with what to declare for a family that is not
     known, or where it has fewer layers than are to be kept.
     """
-    check_modules(name)
+    check_declared(name)
     tokenizer, path = load_tokenizer(name), encoder_path(name)
     how: dict[str, Any] = {"local_files_only": is_local(name), **NEVER}
     with explain_errors(f"encoder {name}", name):

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import mtdlab
 from mtdlab.api.run import run_once
 from mtdlab.cli import app
+from mtdlab.config.reader import read_settings
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.evaluate import as_fields, as_text, evaluate
 from mtdlab.training.inputs import load_inputs
@@ -30,21 +31,25 @@ def declaring(tiny_encoder: Path, tmp_path: Path) -> Declaring:
     """An encoder with files as sentence-transformers writes them: modules and fields by file."""
 
     def declare(
-        *modules: str, pooling: dict[str, Any] | None = None, **fields: dict[str, Any]
+        *modules: str,
+        pooling: dict[str, Any] | None = None,
+        place: str = "1_Pooling",
+        package: str = "sentence_transformers.models",
+        **fields: dict[str, Any],
     ) -> Path:
         folder = tmp_path / "declaring"
         shutil.copytree(tiny_encoder, folder)
+        kinds = {"Transformer": "", "Pooling": place}
+        kinds |= {kind: f"{at}_{kind}" for at, kind in enumerate(modules, start=2)}
         listed = [
-            {"idx": at, "name": str(at), "path": f"{at}_{kind}" if at else "", "type": f"x.{kind}"}
-            for at, kind in enumerate(("Transformer", "Pooling", *modules))
+            {"idx": at, "name": str(at), "path": path, "type": f"{package}.{kind}"}
+            for at, (kind, path) in enumerate(kinds.items())
         ]
-        for one in listed:
-            one["type"] = f"sentence_transformers.models.{one['type'].removeprefix('x.')}"
         (folder / "modules.json").write_text(json.dumps(listed))
-        (folder / "1_Pooling").mkdir()
+        (folder / place).mkdir(parents=True)
         size = {"word_embedding_dimension": AutoModel.from_pretrained(folder).config.hidden_size}
         declared = pooling or {"pooling_mode_mean_tokens": True}
-        (folder / "1_Pooling" / "config.json").write_text(json.dumps(size | declared))
+        (folder / place / "config.json").write_text(json.dumps(size | declared))
         for file, values in fields.items():
             (folder / f"{file}.json").write_text(json.dumps(values))
         return folder
@@ -52,13 +57,13 @@ def declaring(tiny_encoder: Path, tmp_path: Path) -> Declaring:
     return declare
 
 
-def same_as_theirs(folder: Path) -> None:
+def same_as_theirs(folder: Path, pooling: str | None = None) -> None:
     """The vectors of mtdlab are those of sentence-transformers, where it is installed."""
     theirs = pytest.importorskip("sentence_transformers").SentenceTransformer(
         str(folder), device="cpu"
     )
     expected = theirs.encode(TEXTS)
-    ours = mtdlab.load_encoder(str(folder), device="cpu").encode(TEXTS)
+    ours = mtdlab.load_encoder(str(folder), pooling=pooling, device="cpu").encode(TEXTS)
     ours /= np.linalg.norm(ours, axis=1, keepdims=True)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     assert np.allclose(ours, expected, atol=1e-5)
@@ -98,7 +103,54 @@ def test_a_text_is_read_up_to_the_declared_number_of_tokens(declaring: Declaring
     assert as_fields(report)["max_length"] == 5
 
 
-@pytest.mark.parametrize("kind", ["Dense", "LayerNorm", "Router"])
+@pytest.mark.parametrize(
+    ("place", "package"),
+    [
+        ("pool", "sentence_transformers.models"),
+        ("parts/1", "sentence_transformers.sentence_transformer.modules"),
+        ("1_Pooling", "sentence_transformers.base.modules"),
+    ],
+)
+def test_the_pooling_is_read_where_modules_say(
+    declaring: Declaring, place: str, package: str
+) -> None:
+    folder = declaring(place=place, package=package)
+    assert mtdlab.load_encoder(str(folder)).representation.pooling == "mean"
+    assert read_settings(None, [f"trainer.encoder={folder}"]).pooling == "mean"
+    report = evaluate(str(folder), pooling="cls", tasks="builtin")
+    assert report.remark == "read with cls pooling, but made with mean pooling"
+    if "base" not in package:
+        same_as_theirs(folder)
+
+
+def test_modules_of_another_library_are_refused(declaring: Declaring) -> None:
+    folder = declaring(package="custom_st")
+    with pytest.raises(MtdlabError, match=r"has a module custom_st\.Transformer"):
+        mtdlab.load_encoder(str(folder))
+
+
+def test_a_normalisation_of_tokens_is_refused(declaring: Declaring) -> None:
+    folder = declaring("Normalize")
+    (folder / "2_Normalize").mkdir()
+    fields = {"module_input_name": "token_embeddings", "module_output_name": "token_embeddings"}
+    (folder / "2_Normalize" / "config.json").write_text(json.dumps(fields))
+    with pytest.raises(MtdlabError, match=r"has a module Normalize \(2_Normalize, modules"):
+        mtdlab.load_encoder(str(folder))
+
+
+def test_what_modules_name_and_is_not_there_is_refused(declaring: Declaring) -> None:
+    folder = declaring(place="pool")
+    (folder / "pool" / "config.json").unlink()
+    with pytest.raises(MtdlabError, match=r"its pool/config\.json, which modules\.json names, is"):
+        mtdlab.load_encoder(str(folder))
+    listed = json.loads((folder / "modules.json").read_text())
+    listed[0]["path"] = "0_Transformer"
+    (folder / "modules.json").write_text(json.dumps(listed))
+    with pytest.raises(MtdlabError, match=r"its weights are in 0_Transformer \(modules\.json\)"):
+        mtdlab.load_encoder(str(folder))
+
+
+@pytest.mark.parametrize("kind", ["Dense", "Dropout", "LayerNorm", "WeightedLayerPooling"])
 def test_a_module_that_is_not_applied_is_refused_by_name(declaring: Declaring, kind: str) -> None:
     folder = declaring(kind)
     with pytest.raises(MtdlabError, match=rf"has a module {kind} \(2_{kind}, modules.json\)"):
@@ -141,10 +193,14 @@ def test_a_prompt_outside_the_pooling_is_refused(declaring: Declaring) -> None:
         mtdlab.load_encoder(str(folder))
 
 
-def test_damaged_modules_are_refused(declaring: Declaring) -> None:
+@pytest.mark.parametrize(
+    "file", ["modules", "config_sentence_transformers", "sentence_bert_config", "1_Pooling/config"]
+)
+@pytest.mark.parametrize("text", ["{", '"text"'])
+def test_damaged_files_are_refused(declaring: Declaring, file: str, text: str) -> None:
     folder = declaring()
-    (folder / "modules.json").write_text("{")
-    with pytest.raises(MtdlabError, match=r"its modules\.json is damaged"):
+    (folder / f"{file}.json").write_text(text)
+    with pytest.raises(MtdlabError, match=rf"its {file}\.json is damaged"):
         mtdlab.load_encoder(str(folder))
 
 

@@ -255,14 +255,20 @@ MEAN = '{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}'
         ('{"pooling_mode": "lasttoken"}', "last-token"),
         ('{"pooling_mode": ["mean"]}', "mean"),
         ("{}", None),
-        ("[]", None),
-        ("{", None),
     ],
 )
 def test_the_declared_pooling_of_an_encoder(
     declaring: Callable[..., Path], text: str, pooling: str | None
 ) -> None:
     assert declared_pooling(str(declaring(text))) == pooling
+
+
+@pytest.mark.parametrize("text", ["[]", "{"])
+def test_a_damaged_pooling_is_refused(declaring: Callable[..., Path], text: str) -> None:
+    folder = declaring(text)
+    for refused in (declared_pooling, mtdlab.load_encoder):
+        with pytest.raises(MtdlabError, match=r"its 1_Pooling/config\.json is damaged; get it"):
+            refused(str(folder))
 
 
 def test_an_encoder_without_the_file_declares_no_pooling(tiny_encoder: Path) -> None:
