@@ -30,6 +30,13 @@ PROMPT_FILE = "config_sentence_transformers.json"
 """Its file of the prompts."""
 LIMIT_FILE = "sentence_bert_config.json"
 """Its file of the most tokens of a text."""
+_UNAPPLIED = (
+    "truncate_dim similarity_fn_name model_args model_kwargs tokenizer_args processor_kwargs "
+    "config_args config_kwargs processing_kwargs"
+)
+"""The fields of these files that change scores and that mtdlab does not apply."""
+_WITHOUT_EFFECT: tuple[object, ...] = (None, {}, "cosine")
+"""The values of these fields that change nothing."""
 POOLINGS: Mapping[Pooling, str] = {
     "cls": "cls_token",
     "mean": "mean_tokens",
@@ -174,7 +181,7 @@ def declared_modes(name: str) -> list[str]:
 
 
 def check_declared(name: str) -> None:
-    """Raise MtdlabError for what changes vectors and mtdlab would not apply."""
+    """Raise MtdlabError for what changes vectors or scores and mtdlab would not apply."""
     for kind, place in declared_modules(name):
         if kind == "Transformer" and place:
             raise MtdlabError(
@@ -194,6 +201,13 @@ def check_declared(name: str) -> None:
                 "not apply, so that its vectors would be others; choose an encoder without it, or "
                 "take it out of modules.json"
             )
+    for file in (PROMPT_FILE, LIMIT_FILE):
+        for field, value in read_json(name, file).items():
+            if field in _UNAPPLIED.split() and value not in _WITHOUT_EFFECT:
+                raise MtdlabError(
+                    f"encoder {name}: {field} {value!r} ({file}) is not applied by mtdlab, so that "
+                    "its scores would be others; take it out of the file, or choose another encoder"
+                )
 
 
 def declared_prompt(name: str) -> str:

@@ -104,6 +104,34 @@ def test_a_text_is_read_up_to_the_declared_number_of_tokens(declaring: Declaring
 
 
 @pytest.mark.parametrize(
+    ("file", "field", "value"),
+    [
+        ("config_sentence_transformers", "truncate_dim", 2),
+        ("config_sentence_transformers", "truncate_dim", 0),
+        ("config_sentence_transformers", "similarity_fn_name", "dot"),
+        ("sentence_bert_config", "tokenizer_args", {"model_max_length": 5}),
+        ("sentence_bert_config", "processing_kwargs", {"text": {"max_length": 5}}),
+    ],
+)
+def test_a_field_that_is_not_applied_is_refused_by_name(
+    declaring: Declaring, settings_of: Settings, file: str, field: str, value: Any
+) -> None:
+    folder = declaring(**{file: {field: value}})
+    told = re.escape(f"{field} {value!r} ({file}.json) is not applied by mtdlab")
+    with pytest.raises(MtdlabError, match=told):
+        evaluate(str(folder), tasks="builtin")
+    with pytest.raises(MtdlabError, match=told):
+        run_once(settings_of(encoder=str(folder)))
+
+
+def test_fields_without_effect_are_read(declaring: Declaring) -> None:
+    fields = {"truncate_dim": None, "similarity_fn_name": "cosine", "prompts": {"query": "a "}}
+    texts = {"transformer_task": "feature-extraction", "tokenizer_args": {}}
+    folder = declaring("Normalize", config_sentence_transformers=fields, sentence_bert_config=texts)
+    same_as_theirs(folder)
+
+
+@pytest.mark.parametrize(
     ("place", "package"),
     [
         ("pool", "sentence_transformers.models"),
