@@ -7,9 +7,10 @@ are imported where they are used.
 import importlib
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from logging import ERROR, getLogger
 from pathlib import Path
@@ -28,8 +29,9 @@ POOLING_FILE = "1_Pooling/config.json"
 """The file in which sentence-transformers keeps the pooling, where modules.json names no other."""
 PROMPT_FILE = "config_sentence_transformers.json"
 """Its file of the prompts."""
-LIMIT_FILE = "sentence_bert_config.json"
-"""Its file of the most tokens of a text."""
+_FAMILIES = "bert roberta distilbert camembert albert xlm-roberta xlnet"
+LIMIT_FILES = tuple(f"sentence_{family}_config.json" for family in _FAMILIES.split())
+"""Its files of the most tokens of a text: the first; before, one named after the family."""
 _UNAPPLIED = (
     "truncate_dim similarity_fn_name model_args model_kwargs tokenizer_args processor_kwargs "
     "config_args config_kwargs processing_kwargs"
@@ -201,7 +203,7 @@ def check_declared(name: str) -> None:
                 "not apply, so that its vectors would be others; choose an encoder without it, or "
                 "take it out of modules.json"
             )
-    for file in (PROMPT_FILE, LIMIT_FILE):
+    for file in (PROMPT_FILE, limit_file(name)):
         for field, value in read_json(name, file).items():
             if field in _UNAPPLIED.split() and value not in _WITHOUT_EFFECT:
                 raise MtdlabError(
@@ -230,7 +232,26 @@ def declared_prompt(name: str) -> str:
     return text and text + SENTENCE
 
 
-def declared_limit(name: str) -> int | None:
-    """The most tokens of a text that sentence-transformers reads with an encoder; None: no file."""
-    limit = read_json(name, LIMIT_FILE).get("max_seq_length")
-    return limit if type(limit) is int and limit > 0 else None
+def limit_file(name: str) -> str:
+    """The one of `LIMIT_FILES` that sentence-transformers reads of an encoder."""
+    return next(filter(partial(read_json, name), LIMIT_FILES), LIMIT_FILES[0])
+
+
+def declared_limit(name: str, of_tokenizer: object, least: int) -> int:
+    """The most tokens of a text that sentence-transformers reads: of its file, else `of_tokenizer`.
+
+    Raises MtdlabError for one that is no whole number, or below `least`.
+    """
+    file = limit_file(name)
+    place, limit = f"max_seq_length in {file}", read_json(name, file).get("max_seq_length")
+    if limit is None:
+        place, limit = "model_max_length in tokenizer_config.json", of_tokenizer
+    if type(limit) is float and limit > sys.maxsize:
+        # no limit, after a detour through a float: 1e+30
+        limit = sys.maxsize
+    if type(limit) is not int or limit < least:
+        raise MtdlabError(
+            f"encoder {name}: reads {limit!r} tokens of a text ({place}); write a whole number, at "
+            f"least {least}, or null for all that its positions allow"
+        )
+    return limit

@@ -27,11 +27,11 @@ from transformers import (
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.encoders.folders import (
-    LIMIT_FILE,
     check_declared,
     declared_limit,
     encoder_path,
     find_file,
+    limit_file,
     quiet,
     reachable,
     read_json,
@@ -94,7 +94,7 @@ def weights_digest(model: PreTrainedModel) -> str:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A pre-trained model and its tokenizer.
+    """A pre-trained model and its tokenizer, whose `model_max_length` is what its files declare.
 
     Attributes:
         pooler: the model's, removed from it because sentence vectors do not need it, and saved
@@ -102,7 +102,6 @@ class Encoder:
         causal: whether a token sees only those before it.
         dropout_fields: those of its configuration that hold the dropout rate; None if they were
             left as they are, for evaluation.
-        limit: the most tokens of a text that its files declare; None: not declared.
     """
 
     model: PreTrainedModel
@@ -110,11 +109,10 @@ class Encoder:
     pooler: nn.Module | None = None
     causal: bool = False
     dropout_fields: tuple[str, ...] | None = None
-    limit: int | None = None
 
     def token_limit(self, wanted: int) -> int:
         """The least of `wanted`, the encoder's number of positions, and the declared limit."""
-        return min(wanted, position_limit(self.model), self.limit or wanted)
+        return min(wanted, position_limit(self.model), int(self.tokenizer.model_max_length))
 
     def sentences(self, texts: Iterable[str], prompt: str = "") -> Sentences:
         """The distinct sentences among some texts, tokenised as in an evaluation."""
@@ -133,6 +131,10 @@ def load_encoder(
     """
     check_declared(name)
     tokenizer, path = load_tokenizer(name), encoder_path(name)
+    # saved with it, for whatever reads the tokenizer alone; one token at least is the text's
+    tokenizer.model_max_length = declared_limit(
+        name, tokenizer.model_max_length, tokenizer.num_special_tokens_to_add() + 1
+    )
     how: dict[str, Any] = {"local_files_only": is_local(name), **NEVER}
     with explain_errors(f"encoder {name}", name):
         config = AutoConfig.from_pretrained(path, **how)
@@ -149,7 +151,7 @@ def load_encoder(
         model = _keep_layers(model, name, kept)
     pooler = _take_pooler(model.float(), missing)
     causal = read_causality(name, model, fields, dropout)
-    return Encoder(model, tokenizer, pooler, causal, fields, declared_limit(name))
+    return Encoder(model, tokenizer, pooler, causal, fields)
 
 
 def _check_tokens(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -161,10 +163,10 @@ def _check_tokens(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokeni
             "word embeddings; get both from one source, or add embeddings with "
             "resize_token_embeddings and save_pretrained of transformers"
         )
-    small = read_json(name, LIMIT_FILE).get("do_lower_case") is True
+    small = read_json(name, file := limit_file(name)).get("do_lower_case")
     if small and tokenizer.tokenize("A") != tokenizer.tokenize("a"):
         raise MtdlabError(
-            f"encoder {name}: reads small letters alone (do_lower_case in {LIMIT_FILE}), which its "
+            f"encoder {name}: reads small letters alone (do_lower_case in {file}), which its "
             "tokenizer does not make; add a Lowercase normalizer to its tokenizer.json"
         )
 

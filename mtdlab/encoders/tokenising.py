@@ -90,5 +90,7 @@ def _encode(
         max_length=max_length,
         return_token_type_ids=False,
         return_attention_mask=False,
+        # what is too long is cut, here or by the caller
+        verbose=False,
     )
     return cast("TokenIds", encoded["input_ids"])

@@ -4,8 +4,10 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from logging import WARNING, getLogger
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -101,6 +103,72 @@ def test_a_text_is_read_up_to_the_declared_number_of_tokens(declaring: Declaring
     report = evaluate(str(folder), tasks="builtin")
     assert "mean pooling, up to 5 tokens, cpu" in as_text(report)[0]
     assert as_fields(report)["max_length"] == 5
+
+
+def of_tokenizer(folder: Path, most: Any) -> Path:
+    """The folder, whose tokenizer declares the most tokens."""
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": most}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("fields", "most", "read"),
+    [
+        ({}, 5, 5),
+        ({"max_seq_length": None}, 5, 5),
+        # that of the encoder's positions
+        ({}, None, 64),
+        ({}, 1e30, 64),
+        ({}, 99, 64),
+        # its own file is above the tokenizer's
+        ({"max_seq_length": 7}, 5, 7),
+        ({"max_seq_length": 5}, "12", 5),
+    ],
+)
+def test_without_a_limit_of_its_own_that_of_the_tokenizer_is_taken(
+    declaring: Declaring, fields: dict[str, Any], most: Any, read: int
+) -> None:
+    folder = of_tokenizer(declaring(sentence_bert_config=fields), most)
+    assert mtdlab.load_encoder(str(folder)).max_length == read
+    same_as_theirs(folder)
+
+
+def test_the_limit_of_the_tokenizer_of_a_plain_folder_is_taken(
+    tiny_encoder: Path, tmp_path: Path, settings_of: Settings
+) -> None:
+    folder = of_tokenizer(Path(shutil.copytree(tiny_encoder, tmp_path / "plain")), 5)
+    assert mtdlab.load_encoder(str(folder)).max_length == 5
+    same_as_theirs(folder, "mean")
+    inputs = load_inputs(settings_of(encoder=str(folder)))
+    assert inputs.tokens.lengths.max() == 5
+
+
+def test_an_older_file_of_the_limit_is_read(declaring: Declaring) -> None:
+    folder = declaring(**{"sentence_xlm-roberta_config": {"max_seq_length": 5}})
+    assert mtdlab.load_encoder(str(folder)).max_length == 5
+    same_as_theirs(folder)
+
+
+@pytest.mark.parametrize("limit", ["12", 0, -1, True, 2, 12.0, [12]])
+def test_a_limit_that_is_no_number_of_tokens_is_refused(declaring: Declaring, limit: Any) -> None:
+    folder = declaring(sentence_bert_config={"max_seq_length": limit})
+    told = re.escape(f"reads {limit!r} tokens of a text (max_seq_length in sentence_bert_config")
+    with pytest.raises(MtdlabError, match=f"{told}.*write a whole number, at least 3, or null"):
+        mtdlab.load_encoder(str(folder))
+    (folder / "sentence_bert_config.json").unlink()
+    of_tokenizer(folder, limit)
+    with pytest.raises(MtdlabError, match=r"\(model_max_length in tokenizer_config\.json\)"):
+        mtdlab.load_encoder(str(folder))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first-last"])
+def test_the_limit_is_saved_with_a_trained_encoder(
+    declaring: Declaring, settings_of: Settings, tmp_path: Path, pooling: str
+) -> None:
+    folder = declaring(sentence_bert_config={"max_seq_length": 5})
+    run_once(settings_of(encoder=str(folder), pooling=pooling, steps=1), tmp_path / "model")
+    assert mtdlab.load_encoder(str(tmp_path / "model")).max_length == 5
 
 
 @pytest.mark.parametrize(
@@ -270,3 +338,14 @@ def test_an_error_inside_training_is_a_sentence(
     monkeypatch.setattr("mtdlab.training.loop.train", fail)
     with pytest.raises(TrialError, match="IndexError: index out of range"):
         run_once(settings_of(steps=1, evaluate_every=1))
+
+
+def test_a_text_that_is_cut_is_not_warned_of(
+    declaring: Declaring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = {"prompts": {"q": "the dog "}, "default_prompt_name": "q"}
+    folder = of_tokenizer(declaring(config_sentence_transformers=prompts), 7)
+    handler = Mock(level=WARNING)
+    monkeypatch.setattr(getLogger("transformers"), "handlers", [handler])
+    assert mtdlab.load_encoder(str(folder)).encode(TEXTS).shape == (3, 16)
+    assert handler.handle.mock_calls == []
