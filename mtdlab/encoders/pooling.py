@@ -174,7 +174,9 @@ UNLIMITED = 1 << 20
 def position_limit(model: "PreTrainedModel") -> int:
     """The maximum number of tokens: the encoder's positions, of rotary ones the configuration's."""
     if (table := position_table(model)) is None:
-        return int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
+        positions = int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
+        # XLNet's are -1
+        return positions if positions > 0 else UNLIMITED
     return len(table)
 
 

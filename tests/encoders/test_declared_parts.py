@@ -11,13 +11,14 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from transformers import AutoModel, AutoTokenizer, BertConfig
+from transformers import AutoModel, AutoTokenizer, BertConfig, XLNetConfig
 from typer.testing import CliRunner
 
 import mtdlab
 from mtdlab.api.run import run_once
 from mtdlab.cli import app
 from mtdlab.config.reader import read_settings
+from mtdlab.encoders.embed import MAX_LENGTH
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.evaluate import as_fields, as_text, evaluate
 from mtdlab.training.inputs import load_inputs
@@ -338,6 +339,12 @@ def test_an_error_inside_training_is_a_sentence(
     monkeypatch.setattr("mtdlab.training.loop.train", fail)
     with pytest.raises(TrialError, match="IndexError: index out of range"):
         run_once(settings_of(steps=1, evaluate_every=1))
+
+
+def test_an_encoder_without_a_number_of_positions_reads_as_many_as_any(tmp_path: Path) -> None:
+    sizes = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32}
+    made = write_encoder(tmp_path, lambda size: XLNetConfig(vocab_size=size, **sizes), ["a", "b"])
+    assert mtdlab.load_encoder(str(made)).max_length == MAX_LENGTH
 
 
 def test_a_text_that_is_cut_is_not_warned_of(
