@@ -224,7 +224,8 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Command) -> None:
     assert re.match(times, lasting)
     assert re.match(r"memory  up to [\d.]+ [MG]B: \d+ workers? of [\d.]+ [MG]B$", memory)
     assert re.match(r"disk    [\d.]+ kB of database, [\d.]+ MB for the best model$", disk)
-    assert encoder == "encoder builtin: bert, the fast forward pass"
+    reading = "cls pooling, up to 64 tokens in evaluation"
+    assert encoder == f"encoder builtin: {reading}; bert, the fast forward pass"
     done = run("plan studies/mtd.yaml --json --set trainer.encoder=no/such", 2)
     # found before what takes seconds
     assert re.fullmatch(r"[\d.]+ s: importing the packages that plan\n", done.stderr)

@@ -90,7 +90,7 @@ def train(
 
 
 def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, Any]:
-    """Train one encoder and return its scores and MTD; saves the best checkpoint to `out`.
+    """Train one encoder and return scores, MTD and encoder; saves the best checkpoint to `out`.
 
     Raises TrialError where training fails, MtdlabError where `out` is there and no saved model.
     """
@@ -141,9 +141,9 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
         except Exception as error:
             # of a method or a metric of the user's own, or of the memory
             raise TrialError(describe(error)) from error
+    facts = environment_of(settings, inputs).sentences()
     if out is not None:
         with locked(out.absolute()):
-            facts = environment_of(settings, inputs).sentences()
             save_model(out, settings, inputs, outcome, facts)
     after = outcome.after
     return {
@@ -155,4 +155,5 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
         "alignment": after.test.alignment,
         "uniformity": after.test.uniformity,
         "seconds": outcome.wall_seconds,
+        "encoder": facts["encoder"],
     }

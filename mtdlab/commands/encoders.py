@@ -41,6 +41,7 @@ def train(
     if as_json:
         print_json(row)
     else:
+        print_text(f"encoder {row.pop('encoder')}")
         print_table([row])
         print_text(f"model: {out}" if out else "model: not kept; save it with --out FOLDER")
 

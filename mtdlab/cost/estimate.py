@@ -62,7 +62,7 @@ class CostEstimate:
         memory: maximum of all workers and the process that started them.
         gpu_memory: of a GPU, for each worker; 0 without one.
         gpu_workers: how many workers the smallest GPU of this machine has the memory for.
-        encoders: family, forward pass and dropout of each encoder.
+        encoders: how each encoder reads a text; its family, forward pass and dropout.
         warnings: sentences on evaluations that take long, and on scores and data.
     """
 

@@ -51,7 +51,7 @@ class Measured:
         gpu_memory: of the GPU, 0 without one.
         weights: size of the encoder.
         trained: size of its trained weights, which a checkpoint contains.
-        encoders: family, forward pass and dropout of each encoder.
+        encoders: how each encoder reads a text; its family, forward pass and dropout.
     """
 
     imported: float
@@ -101,7 +101,9 @@ def measure(
         for name, settings in of_encoder.items():
             inputs = load_inputs(settings)
             token[name] = time_embedding(settings, inputs)
-            encoders[name] = describe_encoder(inputs.encoder.model, inputs.encoder.dropout_fields)
+            encoder, alike = inputs.encoder, (one for one in timed if one.encoder_name == name)
+            reading = " or ".join(sorted({encoder.reading(one.representation) for one in alike}))
+            encoders[name] = f"{reading}; {describe_encoder(encoder.model, encoder.dropout_fields)}"
         # embedding, which is not among the steps, may have needed more
         peaks.append([peak_memory(), choose_device(timed[0]).gpu_memory()])
     memory, gpu_memory = np.max(peaks, axis=0).astype(int).tolist()

@@ -40,6 +40,7 @@ from mtdlab.encoders.folders import (
 from mtdlab.encoders.pooling import position_limit
 from mtdlab.encoders.traits import check_kind, dropout_fields, read_causality
 from mtdlab.errors import MtdlabError, one_line
+from mtdlab.settings.representation import Representation, describe
 
 NEVER: dict[str, Any] = {"trust_remote_code": False}
 """The arguments of every `from_pretrained`. Without them transformers asks on the terminal whether
@@ -113,6 +114,12 @@ class Encoder:
     def token_limit(self, wanted: int) -> int:
         """The least of `wanted`, the encoder's number of positions, and the declared limit."""
         return min(wanted, position_limit(self.model), int(self.tokenizer.model_max_length))
+
+    def reading(self, representation: Representation) -> str:
+        """How an evaluation reads a text: `cls pooling, up to 64 tokens in evaluation`."""
+        return (
+            f"{describe(representation)}, up to {self.token_limit(MAX_LENGTH)} tokens in evaluation"
+        )
 
     def sentences(self, texts: Iterable[str], prompt: str = "") -> Sentences:
         """The distinct sentences among some texts, tokenised as in an evaluation."""

@@ -118,6 +118,7 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
             f"trainer.prompt to {declared!r}, or take default_prompt_name out of the file"
         )
     check_prompt(encoder.tokenizer, settings.representation)
+    begin_phase(f"tokenising pairs: {encoder.reading(settings.representation)}")
     dev, test = (StsTask(split_pairs, encoder, settings.prompt) for split_pairs in pairs)
     collect = partial(encoder.sentences, prompt=settings.prompt)
     data = evaluation_folder(settings.evaluation)

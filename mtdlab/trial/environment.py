@@ -18,7 +18,6 @@ from mtdlab.analysis.data.environment import (
     RecordedEvaluation,
 )
 from mtdlab.methods.registry import find_method
-from mtdlab.settings.representation import describe
 
 if TYPE_CHECKING:
     # it imports torch, which a program of the user may do without
@@ -37,7 +36,6 @@ def environment_of(
 
     from mtdlab.corpus.survey import count_repeats
     from mtdlab.device import choose_device
-    from mtdlab.encoders.embed import MAX_LENGTH
     from mtdlab.encoders.traits import describe_encoder
     from mtdlab.evaluation.pairs import count_shared
     from mtdlab.training.inputs import describe_sets, reads_documents
@@ -63,8 +61,7 @@ def environment_of(
         encoder=RecordedEncoder(
             settings.encoder_name,
             sum(parameter.numel() for parameter in model.parameters()),
-            f"{describe(settings.representation)}, "
-            f"up to {inputs.encoder.token_limit(MAX_LENGTH)} tokens in evaluation",
+            inputs.encoder.reading(settings.representation),
             describe_encoder(model, fields),
         ),
         evaluation=RecordedEvaluation(

@@ -21,7 +21,8 @@ from mtdlab.config.reader import read_settings
 from mtdlab.encoders.embed import MAX_LENGTH
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.evaluate import as_fields, as_text, evaluate
-from mtdlab.training.inputs import load_inputs
+from mtdlab.terminal import following_phases
+from mtdlab.training.inputs import load_inputs, open_inputs
 from tests.conftest import Settings
 from tests.encoders.random_encoders import SIZE, write_encoder
 
@@ -339,6 +340,28 @@ def test_an_error_inside_training_is_a_sentence(
     monkeypatch.setattr("mtdlab.training.loop.train", fail)
     with pytest.raises(TrialError, match="IndexError: index out of range"):
         run_once(settings_of(steps=1, evaluate_every=1))
+
+
+def test_training_says_how_texts_are_read(declaring: Declaring, settings_of: Settings) -> None:
+    prompts = {"prompts": {"q": "the dog "}, "default_prompt_name": "q"}
+    folder = of_tokenizer(declaring(config_sentence_transformers=prompts), 7)
+    settings = settings_of(encoder=str(folder), prompt="the dog {sentence}", steps=1)
+    names = ("encoder", "prompt", "corpus", "evaluation", "steps", "batch_size", "queue_size")
+    given = [f"--set=trainer.{name}={getattr(settings, name)}" for name in names]
+    done = CliRunner().invoke(app, ["train", *given])
+    assert done.exit_code == 0
+    reading = "mean pooling, prompt 'the dog {sentence}', up to 7 tokens in evaluation"
+    encoder = rf"{re.escape(str(folder))}: .* weights, {re.escape(reading)}; bert, the fast"
+    assert re.search(f"^encoder {encoder}", done.stdout, re.MULTILINE)
+    row = json.loads(CliRunner().invoke(app, ["train", *given, "--json"]).stdout)
+    assert re.match(encoder, row["encoder"])
+
+
+def test_loading_says_how_texts_are_read(declaring: Declaring, settings_of: Settings) -> None:
+    folder, begun = of_tokenizer(declaring(), 7), list[str]()
+    with following_phases(begun.append):
+        open_inputs(settings_of(encoder=str(folder), pooling="mean"))
+    assert begun[1:] == ["tokenising pairs: mean pooling, up to 7 tokens in evaluation"]
 
 
 def test_an_encoder_without_a_number_of_positions_reads_as_many_as_any(tmp_path: Path) -> None:
