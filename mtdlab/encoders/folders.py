@@ -232,6 +232,13 @@ def declared_prompt(name: str) -> str:
     return text and text + SENTENCE
 
 
+def retrieval_prompts(name: str) -> list[str]:
+    """The prompts that sentence-transformers puts before queries or documents alone, by name."""
+    prompts = read_json(name, PROMPT_FILE).get("prompts")
+    kinds = ("query", "document") if isinstance(prompts, dict) else ()
+    return [kind for kind in kinds if prompts.get(kind)]
+
+
 def limit_file(name: str) -> str:
     """The one of `LIMIT_FILES` that sentence-transformers reads of an encoder."""
     return next(filter(partial(read_json, name), LIMIT_FILES), LIMIT_FILES[0])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
@@ -11,7 +12,7 @@ import pytest
 
 from mtdlab.config.reader import parse_study
 from mtdlab.config.source import SpecError
-from mtdlab.encoders.loading import Encoder
+from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.retrieval import RetrievalTask, ndcg, rank_documents, read_folder
 from mtdlab.training.inputs import check_inputs, load_inputs
@@ -109,6 +110,17 @@ def test_equal_similarities_rank_by_descending_id() -> None:
 def test_a_title_stands_before_the_text(tmp_path: Path) -> None:
     folder = write(tmp_path / "x", corpus=lines_of(CORPUS, title="T"))
     assert read_folder(folder)[0]["d1"] == "T a dog runs"
+
+
+def test_prompts_of_queries_alone_are_refused(tmp_path: Path, tiny_encoder: Path) -> None:
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    prompts = {"prompts": {"query": "a ", "document": ""}}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    encoder, task = load_encoder(str(folder), 0.1), f"beir:{write(tmp_path / 'mine')}"
+    told = r"for queries or documents \(config_sentence_transformers\.json: query\), which mtdlab"
+    with pytest.raises(MtdlabError, match=told):
+        RetrievalTask(task, encoder, "")
+    assert RetrievalTask(task, encoder, "a {sentence}").has_dev
 
 
 def test_the_splits_are_scored_apart(tmp_path: Path, encoder: Encoder) -> None:
