@@ -188,7 +188,8 @@ def trial_scores(database: str) -> dict[tuple[str, int, str], float]:
 @pytest.mark.usefixtures("few_simulated_studies")
 def test_the_plan_shows_every_setting_by_its_mtd(run: Command) -> None:
     done = run("plan studies/mtd.yaml --json --no-measure")
-    assert re.fullmatch(r"[\d.]+ s: importing the packages that plan\n", done.stderr)
+    begun = r"[\d.]+ s: importing the packages that plan\n[\d.]+ s: reading the texts\n"
+    assert re.fullmatch(begun, done.stderr)
     found = json.loads(done.stdout)
     rows = found["settings"]
     assert [row["mtd"] for row in rows] == [5, 6, 7.667, 8.667]

@@ -105,7 +105,7 @@ class StudyPlan:
         baseline: the settings that the file gives it; None without one.
         suggestion: a baseline that the study lacks, in a sentence; empty where it has one.
         design: power, looks and specification.
-        warnings: what the configurations confound with MTD.
+        warnings: what the configurations confound with MTD, and what is told of texts and pairs.
         cost: time, memory and disk of the trials that are left; None where it was not measured.
     """
 
@@ -159,7 +159,8 @@ def plan(
     rows, planned, url = list_configurations(spec), spec.planned_trials(), storage_url(storage)
     design = find_design(spec, url, effect=effect, sd=sd)
     ended, cost = find_ended(spec, url), None
-    if measure and not spec.unknown_cost and any(trial.key not in ended for trial in planned):
+    left = any(trial.key not in ended for trial in planned)
+    if measure and not spec.unknown_cost and left:
         cost = _estimate(spec, jobs, jobs_per_gpu, ended)
     if record:
         design = record_design(design, spec, url)
@@ -168,7 +169,7 @@ def plan(
         len(planned),
         pd.DataFrame(rows),
         design,
-        (*warn_of_confounding(rows), *spec.warnings()),
+        (*warn_of_confounding(rows), *spec.warnings(), *(find_data_warnings(spec) if left else ())),
         cost,
         spec.baseline,
         suggest_baseline(spec),
@@ -241,6 +242,14 @@ def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ratios = [row["queue_size"] / row["batch_size"] for row in traced]
     text = describe_confounding(decays, ratios)
     return [text] if text else []
+
+
+def find_data_warnings(spec: "StudySpec") -> list[str]:
+    """What is told of a study's texts and pairs, which are read for it, or why they cannot be."""
+    from mtdlab.training.present import data_warnings
+
+    begin_phase("reading the texts")
+    return data_warnings(spec)
 
 
 def find_design(spec: "StudySpec", url: str, *, effect: float | None, sd: float | None) -> Design:

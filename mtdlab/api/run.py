@@ -94,16 +94,14 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
 
     Raises TrialError where training fails, MtdlabError where `out` is there and no saved model.
     """
-    from mtdlab.training.present import check_present
+    from mtdlab.training.present import check_present, warn_of_data
 
     # before the seconds that importing torch takes
     check_present([settings])
     from mtdlab.analysis.data.runs import mtd_value
-    from mtdlab.corpus.survey import count_repeats
-    from mtdlab.evaluation.pairs import describe_pairs
     from mtdlab.settings.tasks import score_of_selection
     from mtdlab.training.export import check_model_folder, locked, save_model
-    from mtdlab.training.inputs import load_inputs, reads_documents, warn_of_missing_sets
+    from mtdlab.training.inputs import load_inputs
     from mtdlab.training.loop import train
     from mtdlab.trial.environment import environment_of
     from mtdlab.trial.signals import stop_on_signals
@@ -114,14 +112,8 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
     with stop_on_signals() as stop, progress_bar(counts=True) as bar:
         task = bar.add_task("loading", total=settings.steps)
         inputs = load_inputs(settings)
-        for warning in describe_pairs(settings.evaluation):
+        for warning in warn_of_data([settings]):
             warn(warning)
-        if not reads_documents(settings) and (left_out := count_repeats(inputs.corpus)[2]):
-            warn(f"corpus {settings.corpus}: {left_out}")
-        for name, text in inputs.suite.shortfalls.items():
-            warn(f"task {name}: {text}")
-        if settings.select_on == "sts_average":
-            warn(warn_of_missing_sets(settings.evaluation))
         bar.reset(task, description="training")
 
         def on_step(step: int, evaluation: "Evaluation | None") -> None:

@@ -18,6 +18,7 @@ from mtdlab.api.plan import (
     Power,
     Specification,
     find_costs,
+    find_data_warnings,
     find_design,
     find_ended,
     list_configurations,
@@ -97,18 +98,20 @@ def plan(
     # it takes seconds, after everything else is shown
     costs = find_costs(spec, jobs, jobs_per_gpu, ended) if measure and left else None
     code = costs.exit_code if isinstance(costs, NoEstimate) else 0
+    of_data = find_data_warnings(spec) if left and not code else []
     # what a sweep would refuse is not recorded
     if record and not code:
         design = record_design(design, spec, url)
     if as_json:
         fields = {"study": spec.name, "trials": len(planned), "remaining": len(left)}
-        fields |= {"settings": rows, "warnings": warnings, "baseline": spec.baseline}
+        fields |= {"settings": rows, "warnings": warnings + of_data, "baseline": spec.baseline}
         fields |= {"suggestion": suggest_baseline(spec) or None} | asdict(design)
         print_json(fields | ({"estimate": asdict(costs)} if costs else {}))
     else:
         lines = [
             *describe_specification(design.specification),
             *(cost_lines(costs) if costs else []),
+            *(wrap_text(f"warning {warning}") for warning in of_data),
         ]
         lines += [] if left else [f"nothing is left to run; next: {report_command(spec.name, url)}"]
         print_text("\n".join(lines))

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mtdlab.corpus.corpus import Corpus, chunks, open_corpus
 from mtdlab.corpus.lines import Tally, normalise
-from mtdlab.encoders.loading import load_tokenizer
 
 EXAMPLES = 3
 """How many sentences of an overlap are shown."""
@@ -122,6 +121,9 @@ def survey(
     Takes 8 bytes of memory a sentence, for the duplicates. `evaluated` has the sentences of each
     evaluation set by name. Raises MtdlabError where corpus or encoder are missing.
     """
+    # it imports torch
+    from mtdlab.encoders.loading import load_tokenizer
+
     sets = evaluated or {}
     wanted = {normalise(text) for texts in sets.values() for text in texts}
     corpus, tokenizer = open_corpus(corpus_name), load_tokenizer(encoder_name)

@@ -34,7 +34,6 @@ from mtdlab.training.state import EVALUATED
 from mtdlab.trial.samplers import ask
 from mtdlab.trial.slots import default_jobs, gpu_share, threads_each
 from mtdlab.trial.study import modules_of
-from mtdlab.trial.trainer import data_warnings
 
 DWARFS = 2.0
 """Above this ratio of evaluation to training a trial's evaluations are warned of."""
@@ -63,7 +62,7 @@ class CostEstimate:
         gpu_memory: of a GPU, for each worker; 0 without one.
         gpu_workers: how many workers the smallest GPU of this machine has the memory for.
         encoders: how each encoder reads a text; its family, forward pass and dropout.
-        warnings: sentences on evaluations that take long, and on scores and data.
+        warnings: sentences on evaluations that take long.
     """
 
     trials: int
@@ -142,7 +141,7 @@ def estimate(
         # a checkpoint with the weights that are not trained
         model=checkpoint + one.weights - one.trained + TOKENIZER,
         encoders=one.encoders,
-        warnings=warn_of_evaluation(training[longest], evaluation[longest]) + data_warnings(spec),
+        warnings=warn_of_evaluation(training[longest], evaluation[longest]),
     )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtdlab.corpus.tokens import TokenStore
-from mtdlab.errors import MtdlabError
 from mtdlab.methods.base import Tokens
+from mtdlab.training.present import check_batch
 
 
 class BatchOrder:
@@ -26,11 +26,7 @@ class BatchOrder:
         """Batches of `size` rows of `stores`, one view each. Raises MtdlabError for fewer rows."""
         count = len(stores[0])
         assert all(len(store) == count for store in stores), "row i of each is the same sentence"
-        if count < size:
-            raise MtdlabError(
-                f"batch_size is {size}, but the corpus has {count} sentences (or documents, for a "
-                "method that joins them, or pairs); reduce batch_size"
-            )
+        check_batch(count, size)
         self._stores, self._size, self._count = tuple(stores), size, count
         self._per_epoch = count // size
         self._random = np.random.PCG64(seed)

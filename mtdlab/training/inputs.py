@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.measures.geometry import singular_values
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
@@ -26,7 +25,7 @@ from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError, TrialError, nearest
 from mtdlab.evaluation.external import find_task, open_tasks, score_external, score_split
 from mtdlab.evaluation.items import digest_of
-from mtdlab.evaluation.pairs import evaluation_folder, load_pairs, load_splits, task_folder
+from mtdlab.evaluation.pairs import evaluation_folder, load_pairs, load_splits
 from mtdlab.evaluation.suite import NAN, Evaluation, ExternalTask, StsTask, Suite, TaskScore
 from mtdlab.methods.base import View
 from mtdlab.methods.registry import BUILTIN, find_method
@@ -36,6 +35,7 @@ from mtdlab.settings.tasks import DEV, EVALUATOR, LOWER, external_tasks, publish
 from mtdlab.settings.trainer import is_pairs
 from mtdlab.terminal import begin_phase
 from mtdlab.training.batches import BatchOrder
+from mtdlab.training.present import averaged_sets
 
 LOADED = frozenset(name for name, setting in settings_of(TrainerSettings).items() if setting.loaded)
 """The settings that, besides `augmentation`, determine what `load_inputs` loads."""
@@ -215,11 +215,6 @@ def views_of(settings: TrainerSettings) -> tuple[View, ...]:
     return views
 
 
-def reads_documents(settings: TrainerSettings) -> bool:
-    """Whether a method joins the lines of a corpus, so that its rows are not those."""
-    return any(view.document for view in find_method(settings.method).views(settings))
-
-
 def _try_evaluator(
     opened: OpenedInputs,
     settings: TrainerSettings,
@@ -292,31 +287,6 @@ def view_corpus(view: View, settings: TrainerSettings, corpus: Corpus, encoder: 
         limit = encoder.token_limit(settings.max_length)
         corpus = join_documents(corpus, encoder.tokenizer, limit)
     return augment(corpus, parse_augmentation(view.augmentation), choose_device(settings)) or corpus
-
-
-def averaged_sets(evaluation: str) -> tuple[str, ...]:
-    """The STS sets in a folder in SentEval's layout. Raises MtdlabError where it is not there."""
-    folder = evaluation_folder(evaluation)
-    return tuple(name for name in STS if (path := task_folder(name, folder)) and path.is_dir())
-
-
-def describe_sets(evaluation: str) -> str:
-    """The sets that the average is over, as text, such as `STS12, STSB (STS13 missing)`."""
-    sets = averaged_sets(evaluation)
-    if not sets:
-        return "the test pairs of `evaluation`, which holds none of the seven STS sets"
-    missing = ", ".join(name for name in STS if name not in sets)
-    return ", ".join(sets) + (f" ({missing} missing)" if missing else "")
-
-
-def warn_of_missing_sets(evaluation: str) -> str:
-    """A sentence that names the sets that the average lacks; empty where all seven are there."""
-    if len(averaged_sets(evaluation)) == len(STS):
-        return ""
-    return (
-        f"select_on: sts_average with evaluation {evaluation}: checkpoints are selected on "
-        f"{describe_sets(evaluation)}; published programs average all seven"
-    )
 
 
 class StsAverage(StsTask):

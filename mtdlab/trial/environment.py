@@ -38,7 +38,7 @@ def environment_of(
     from mtdlab.device import choose_device
     from mtdlab.encoders.traits import describe_encoder
     from mtdlab.evaluation.pairs import count_shared
-    from mtdlab.training.inputs import describe_sets, reads_documents
+    from mtdlab.training.present import describe_sets, reads_documents
 
     model, fields = inputs.encoder.model, inputs.encoder.dropout_fields
     device = choose_device(settings)

@@ -6,32 +6,26 @@ too, which `tensorboard --logdir tensorboard` shows and `wandb sync` reads.
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
 from mtdlab.config.method_study import MethodSpec
 from mtdlab.config.paths import locate_augmentation, resolve_paths
-from mtdlab.corpus.corpus import open_corpus
-from mtdlab.corpus.survey import count_repeats
 from mtdlab.data_paths import DATABASE
 from mtdlab.device import choose_device
-from mtdlab.encoders.embed import Distinct
-from mtdlab.errors import MtdlabError, StorageError, describe, require
-from mtdlab.evaluation.pairs import describe_pairs, evaluation_folder
-from mtdlab.evaluation.suite import Suite
+from mtdlab.errors import StorageError, describe, require
 from mtdlab.settings import RunSettings, TrainerSettings
-from mtdlab.settings.tasks import published_tasks, score_of_selection
+from mtdlab.settings.tasks import score_of_selection
 from mtdlab.store.claims import Result
 from mtdlab.store.recorded import read_planned
 from mtdlab.store.rules import VERSIONS
 from mtdlab.terminal import warn
 from mtdlab.training.export import check_model_folder
-from mtdlab.training.inputs import check_inputs, load_inputs, reads_documents, warn_of_missing_sets
+from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import Outcome, start, train
-from mtdlab.training.present import check_study
+from mtdlab.training.present import check_study, data_warnings
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.trial.checkpoints import SAME, SharedCheckpoints, TrialCheckpoints, describe_run
@@ -159,52 +153,6 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
         "file": spec.text,
     }
     return result, Trained(settings, inputs, outcome, origin | environment.sentences(), identity)
-
-
-def data_warnings(spec: MethodSpec) -> list[str]:
-    """A sentence for each averaged STS set and each part of a task's files that folders lack.
-
-    Others are on evaluation pairs that are left out, or in both splits.
-
-    Raises MtdlabError for data that are missing or damaged.
-    """
-    averages, found = "sts_average" in spec.possible_values("select_on"), dict[str, None]()
-    # once where methods differ alone
-    located = dict.fromkeys(
-        (resolve_paths(trials[0], spec.places).evaluation, trials[0].tasks)
-        for trials in spec.trials_by_inputs().values()
-    )
-    for evaluation, tasks in located:
-        # pairs that are missing or damaged are refused where a run's inputs are opened
-        with suppress(MtdlabError):
-            found |= dict.fromkeys(describe_pairs(evaluation))
-        if averages:
-            found[warn_of_missing_sets(evaluation)] = None
-        suite = Suite(published_tasks(tasks), evaluation_folder(evaluation), Distinct)
-        found |= {f"task {name}: {text}": None for name, text in suite.shortfalls.items()}
-    return [*filter(None, found), *_warn_of_corpora(spec)]
-
-
-def _warn_of_corpora(spec: MethodSpec) -> Iterator[str]:
-    """What each corpus leaves out, and whether its texts are negatives of themselves."""
-    trials = [trial for trials in spec.trials_by_inputs().values() for trial in trials]
-    if spec.sampler == "grid":
-        trials += [spec.settings(point, spec.seeds[0]) for point in spec.grid_points().values()]
-    runs: dict[str, set[RunSizes]] = {}
-    for trial in trials:
-        if not reads_documents(trial):
-            queue = int(getattr(trial, "queue_size", 0))
-            sizes = RunSizes(trial.batch_size, queue, trial.steps, trial.mtd)
-            runs.setdefault(resolve_paths(trial, spec.places).corpus, set()).add(sizes)
-    for name, sizes_of_runs in runs.items():
-        # a text that is missing or damaged is refused where a run's inputs are opened
-        with suppress(MtdlabError):
-            corpus = open_corpus(name)
-            texts, chance, left_out = count_repeats(corpus)
-            if left_out:
-                yield f"corpus {name}: {left_out}"
-            if text := describe_repeats(texts, corpus.unit, chance, sizes_of_runs):
-                yield f"corpus {name}: {text}"
 
 
 def track(study: str, number: int, settings: TrainerSettings, outcome: Outcome) -> str:

@@ -19,6 +19,7 @@ from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.store.claims import Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep.open_study import open_study
+from tests.commands.conftest import Command
 
 ESTIMATE = CostEstimate(
     trials=3,
@@ -188,3 +189,80 @@ def test_a_baseline_without_a_queue_is_suggested_where_all_have_one(
     text = describe_baseline(read_study(path))
     assert text.endswith("add to the file: baseline: {method: simcse}") == suggested
     assert bool(text) == suggested
+
+
+PAIRS = [f"a cat {at} runs\tthe dog {at} sits\t{at % 6}\n" for at in range(30)]
+SHARED = "evaluation own: 10 of 20 test pairs are dev pairs too, on which checkpoints are chosen"
+REFUSED = "evaluation own: each of its 20 test pairs is a dev pair too"
+LEFT_OUT = "evaluation own: dev pairs: 1 of 21 lines left out: 1 without a score"
+OF_CORPUS = (
+    "corpus texts.txt: blank lines left out: 1 of 201",
+    "corpus texts.txt: Texts are negatives of themselves, which works against the loss. Expected "
+    "for each of 200 sentences: 0.67 in its batch of 8 and 1.5 in the queue of 16.",
+)
+
+
+def write_study(dev: list[str], test: list[str]) -> None:
+    """A study in the working folder, whose corpus has each text 20 times and a blank line."""
+    Path("own").mkdir()
+    for name, lines in {"dev": [*dev, "a\tb\t\n"], "test": test}.items():
+        Path("own", f"{name}.tsv").write_text("".join(lines))
+    Path("texts.txt").write_text("".join(f"sentence {at % 10}\n" for at in range(200)) + "\n")
+    sizes = "batch_size: 8, queue_size: 16, steps: 2, evaluate_every: 2"
+    trainer = f"{{corpus: texts.txt, evaluation: own, {sizes}}}"
+    Path("a.yaml").write_text(f"study: a\ntrainer: {trainer}\nsearch: {{ema_decay: [0.5]}}\n")
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [(10, (LEFT_OUT, SHARED)), (0, (REFUSED,))],
+    ids=["some pairs in both", "all"],
+)
+def test_data_are_read_without_timing_steps(
+    command: Command, at: int, said: tuple[str, ...]
+) -> None:
+    write_study(PAIRS[:20], PAIRS[at : at + 20])
+    printed = " ".join(command("plan a.yaml --no-measure --no-record").stdout.split())
+    for sentence in (*OF_CORPUS, *said):
+        assert f"warning {sentence}" in printed
+    found = plan("a.yaml", measure=False, record=False).warnings
+    assert all(any(text.startswith(each) for text in found) for each in (*OF_CORPUS, *said))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"corpus": "pairs:bad.tsv"}, "corpus bad.tsv:2: 1 columns separated by tabs, not 2"),
+        ({"corpus": "no.txt"}, "corpus no.txt: cannot be read"),
+        ({"corpus": "no.txt", "method": "contriever"}, "corpus no.txt: cannot be read"),
+        ({"evaluation": "bad"}, "evaluation bad/dev.tsv:2: 'x' is no score"),
+        ({"batch_size": "256"}, "batch_size is 256, but the corpus has 200 sentences"),
+    ],
+)
+def test_data_that_a_sweep_would_refuse_are_told_without_timing_steps(
+    command: Command, changed: dict[str, str], said: str
+) -> None:
+    write_study(PAIRS[:20], PAIRS[10:])
+    Path("bad.tsv").write_text("a\tb\nalone\n")
+    Path("bad").mkdir()
+    Path("bad/dev.tsv").write_text("".join([PAIRS[0], "a\tb\tx\n", *PAIRS[1:]]))
+    given = " ".join(f"--set trainer.{name}={value}" for name, value in changed.items())
+    if "method" in changed:
+        Path("a.yaml").write_text("study: a\nsearch: {ema_decay: [0.5]}\n")
+    printed = " ".join(command(f"plan a.yaml --no-measure --no-record {given}").stdout.split())
+    assert f"warning {said}" in printed
+
+
+def test_what_a_finished_study_was_trained_on_is_not_read(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_study(PAIRS[:20], PAIRS[10:])
+    ended = {trial.key: "COMPLETE" for trial in read_study(Path("a.yaml")).planned_trials()}
+    monkeypatch.setattr("mtdlab.commands.plan.find_ended", lambda *_: ended)
+    assert "warning corpus" not in command("plan a.yaml --no-measure --no-record").stdout
+
+
+def test_a_single_run_is_told_the_same_of_its_data(command: Command) -> None:
+    write_study(PAIRS[:20], PAIRS[10:])
+    warned = command("train a.yaml").stderr
+    assert all(f"mtdlab: {sentence}" in warned for sentence in (*OF_CORPUS, LEFT_OUT, SHARED))

@@ -15,7 +15,7 @@ from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import normalise
 from mtdlab.corpus.survey import Bin, Overlap, count_repeats, overlap, survey
 from mtdlab.errors import MtdlabError
-from mtdlab.trial.trainer import data_warnings
+from mtdlab.training.present import data_warnings
 from tests.corpus.conftest import Write
 
 

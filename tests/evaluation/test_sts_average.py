@@ -12,10 +12,10 @@ from test_senteval import lay_out
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.config.reader import read_study
 from mtdlab.evaluation.suite import Evaluation
-from mtdlab.training.inputs import StsAverage, averaged_sets, load_inputs, warn_of_missing_sets
+from mtdlab.training.inputs import StsAverage, load_inputs
 from mtdlab.training.loop import train
+from mtdlab.training.present import averaged_sets, data_warnings, warn_of_missing_sets
 from mtdlab.trial.environment import environment_of
-from mtdlab.trial.trainer import data_warnings
 from tests.conftest import Settings
 from tests.evaluation.conftest import embedder_of
 
