@@ -42,6 +42,7 @@ _OPTIONS = {
 
 
 _SEPARATORS = (",", "\t", ";")
+_OTHER_SEPARATORS = re.compile(r"\S[\s|]+\S")
 _WITH_COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"
 _IN_GROUPS = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"
 
@@ -241,6 +242,11 @@ def _read_text(path: Path) -> pd.DataFrame:
         header = [name.strip() for name in next(lines, [])]
         _check_header(header)
         for row in lines:
+            if len(header) == 1 and all(map(_OTHER_SEPARATORS.search, (header[0], ",".join(row)))):
+                raise TableError(
+                    f"one column, {header[0][:_MAX_SHOWN]!r}; columns are separated by commas, "
+                    "tabs or semicolons: write the table with one of these"
+                )
             if len(row) != len(header):
                 hint = "; quote text that holds a comma, and write decimals with a point"
                 raise TableError(

@@ -1,5 +1,6 @@
 """Tables as they come: separators, decimal commas, ledgers, and all obstacles at once."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -31,6 +32,28 @@ def test_separators_and_decimal_commas(tmp_path: Path, separator: str, decimal: 
     assert trials["score"].tolist() == pytest.approx([80.5, 81, 70, 72])
     assert trials["lr"].tolist() == [0.1, 0.1, 0.25, 0.25]
     assert trials["note"].tolist() == ["a, b; c", "d", "e", "f"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lr|seed|score\n0.1|0|70\n",
+        "lr seed  score\n0.1 0 70\n",
+        "lr seed score\n0,1 0 70,5\n",
+        "| lr | seed | score |\n|---|---|---|\n| 0.1 | 0 | 70 |\n",
+    ],
+    ids=["bars", "blanks", "decimal commas", "Markdown"],
+)
+def test_separators_that_are_not_read_are_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "runs.txt"
+    path.write_text(text)
+    seen = re.escape(repr(text.splitlines()[0]))
+    with pytest.raises(TableError, match=f"one column, {seen}; .* commas, tabs or semicolons"):
+        read_run_table(path)
+    # one column whose name has two words is one
+    path.write_text("test score\n70\n71\n")
+    stated = {"columns": {"seed": "none"}, "scale": "percent"}
+    assert len(read_run_table(path, score="test score", **stated).trials) == 2
 
 
 def test_level_means_with_decimal_commas(tmp_path: Path) -> None:
