@@ -84,16 +84,16 @@ def split_columns(place: str, line: str, columns: int) -> list[str]:
     return row[:columns]
 
 
-def parse_score(place: str, text: str) -> float:
+def parse_score(place: str, text: str, *, is_header: bool = False) -> float:
     """A number that can be recorded. Raises MtdlabError for anything else."""
     try:
         score = float(text)
     except ValueError:
         score = math.nan
     if not abs(score) <= FURTHEST:
-        header = "; a header line is not allowed" if place.endswith(":1") else ""
-        header += "; write a decimal point" if "," in text else ""
-        needed = f"a number within {FURTHEST:g} of 0 is needed{header}"
+        hint = "; a header line is not allowed" if is_header else ""
+        hint += "; write a decimal point" if "," in text else ""
+        needed = f"a number within {FURTHEST:g} of 0 is needed{hint}"
         raise MtdlabError(f"{place}: {_short(text)} is no score; {needed}")
     return score
 
@@ -244,6 +244,7 @@ def read_table(path: Path, columns: Columns = OWN, *, header: bool = False) -> P
     if header:
         split_columns(*lines[0], max(columns) + 1)
     left_out = Counter[str]()
+    names = lines[0][0] if _has_names(lines, columns) else ""
 
     def read(place: str, line: str) -> tuple[str, str, float] | None:
         if is_blank(line):
@@ -256,13 +257,21 @@ def read_table(path: Path, columns: Columns = OWN, *, header: bool = False) -> P
         elif is_blank(first) or is_blank(second):
             left_out["without one of the sentences"] += 1
         else:
-            return " ".join(first.split()), " ".join(second.split()), parse_score(place, score)
+            value = parse_score(place, score, is_header=place == names)
+            return " ".join(first.split()), " ".join(second.split()), value
         return None
 
     rows = _enough(path, list(filter(None, read_each(path, lines[header:], read))))
     why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
     of = f"{left_out.total():,} of {len(lines) - header:,} lines left out: {why}"
     return replace(_pairs(rows), left_out=of if why else "")
+
+
+def _has_names(lines: Sequence[tuple[str, str]], columns: Columns) -> bool:
+    """Whether the first line has single words alone, or a word as a score above none."""
+    rows, score = [line.split("\t") for _, line in lines[:2]], columns[2]
+    is_word = [row[score].strip()[:1].isalpha() for row in rows if len(row) > score]
+    return is_word == [True, False] or all(cell.strip().isidentifier() for cell in rows[0])
 
 
 def _find_columns(place: str, line: str, expected: Columns) -> tuple[Columns, bool]:
