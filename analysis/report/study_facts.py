@@ -25,6 +25,7 @@ from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Status
 from mtdlab.analysis.report.topics.references import choose_lines
 from mtdlab.analysis.statistics.best_trial import find_scores
+from mtdlab.analysis.statistics.nuisance import compare_nuisance_values
 
 
 def model_folder(study: StudyFrames) -> str:
@@ -46,9 +47,9 @@ def _outside_search(study: StudyFrames) -> Mapping[str, Baseline | NuisanceTrial
 def trial_states(study: StudyFrames) -> pd.DataFrame:
     """How every trial that was started ended, those of baseline and choice too.
 
-    The columns are state, reason, reason_code, score and wall_seconds.
+    The columns are number, state, reason, reason_code, score and wall_seconds.
     """
-    columns = ["state", "reason", "reason_code", "score", "wall_seconds"]
+    columns = ["number", "state", "reason", "reason_code", "score", "wall_seconds"]
     every = [study.trials, *(group.trials for group in _outside_search(study).values())]
     return pd.concat([trials.reindex(columns=columns) for trials in every], ignore_index=True)
 
@@ -113,6 +114,26 @@ def list_varied(study: StudyFrames) -> Mapping[str, str]:
         chosen = ", chosen for each" if name in study.nuisance else ""
         listed[_label(study, name)] = values + chosen
     return listed
+
+
+def describe_choice(study: StudyFrames) -> str:
+    """The tried values of nuisance settings: how often each was chosen, how many runs failed."""
+    if (tuning := study.tuning) is None or not len(tuning.trials):
+        return ""
+    table, names, texts = compare_nuisance_values(tuning), [*tuning.names], list[str]()
+    groups = format_count(table["group"].nunique(), "value" if tuning.per else "configuration")
+    groups += f" of {' and '.join(tuning.per)}" if tuning.per else ""
+    for values, runs in tuning.trials.groupby(names):
+        chosen = int(table["chosen"][(table[names] == [*values]).all(axis="columns")].sum())
+        failed = int((runs["state"] == "FAIL").sum())
+        facts = [f"chosen for {chosen} of {groups}"] if tuning.chosen else []
+        facts += [f"{failed} of {format_count(len(runs), 'run')} failed"] if failed else []
+        tried = (
+            f"{_label(study, name)} {format_value(name, value)}"
+            for name, value in zip(names, values, strict=True)
+        )
+        texts.append(f"{', '.join(tried)}{': ' * bool(facts)}{', '.join(facts)}")
+    return "; ".join(texts)
 
 
 def list_fixed(study: StudyFrames) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from mtdlab.analysis.questions.wording import capitalise, clean
 from mtdlab.analysis.report.context import StudyContext, describe_splits
 from mtdlab.analysis.report.headline import ask
 from mtdlab.analysis.report.page import TERMS
-from mtdlab.analysis.report.study_facts import describe_status, list_varied
+from mtdlab.analysis.report.study_facts import describe_choice, describe_status, list_varied
 from mtdlab.analysis.report.topics import TOPICS, score
 from mtdlab.analysis.report.topics.base import LEAD_WIDTH, compose
 from mtdlab.analysis.report.topics.baseline import compare_baseline
@@ -114,6 +114,7 @@ def list_rows(context: StudyContext) -> dict[str, str]:
         "question": ask(context),
         "description": study.description,
         "varied": "; ".join(f"{name} {values}" for name, values in list_varied(study).items()),
+        "nuisance": describe_choice(study),
         "score": describe_metric(study) + ranked,
         "finding": context.answer.verdict.sentence,
         "baseline": baseline.sentence.removeprefix("Baseline, ") if baseline else "",

@@ -272,16 +272,18 @@ def _write_studies(
 ) -> tuple[Path, dict[str, Any], list[str]]:
     """Write the page of a study, or over several: the page, fields of --json, and lines."""
     from mtdlab.analysis.report.agreement import describe_agreement, tabulate
+    from mtdlab.analysis.report.study_facts import describe_choice, trial_states
 
     if len(studies) == 1 and name is None:
         [frames] = studies
         own = write_pages(frames, out=out, generated=generated)
         baseline = [own.baseline.sentence] if own.baseline else []
         read = [f"{name}: {frames.table[name]}" for name in _MAPPING if name in frames.table]
-        failed = frames.trials[frames.trials["state"] == "FAIL"]
+        chosen = [f"nuisance: {text}"] if (text := describe_choice(frames)) else []
+        failed = trial_states(frames).query("state == 'FAIL'")
         why = describe_failures(failed["number"], failed["reason"])
         failures = (f"failed: {failure}" for failure in why)
-        lines = [own.verdict.sentence, *baseline, *failures, *read]
+        lines = [own.verdict.sentence, *baseline, *chosen, *failures, *read]
         fields = _page_fields(own) | _ranking(frames)
         return own.page, fields | ({"table": frames.table} if frames.table else {}), lines
     written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)

@@ -168,11 +168,12 @@ def show(
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path, url: str) -> dict[str, Any]:
     from mtdlab.analysis.questions.study import list_fields
     from mtdlab.analysis.report.context import StudyContext
+    from mtdlab.analysis.report.study_facts import trial_states
     from mtdlab.analysis.report.topics.baseline import compare_baseline
     from mtdlab.commands.report import baseline_fields
 
     context = StudyContext(frames)
-    failed = frames.trials[frames.trials["state"] == "FAIL"].rename(columns={"number": "trial"})
+    failed = trial_states(frames).query("state == 'FAIL'").rename(columns={"number": "trial"})
     return study_fields(study) | {
         "description": study.description,
         "varied": _varied_values(frames),
@@ -188,10 +189,11 @@ def _describe_study(
     frames: "Study", study: "StudyOverview", model: Path, url: str
 ) -> list[tuple[str, str]]:
     from mtdlab.analysis.report.context import StudyContext
+    from mtdlab.analysis.report.study_facts import trial_states
     from mtdlab.analysis.report.summary import list_rows
     from mtdlab.analysis.statistics.best_trial import compute_choices
 
-    failed = frames.trials[frames.trials["state"] == "FAIL"]
+    failed = trial_states(frames).query("state == 'FAIL'")
     best = describe_best(study)
     if len(choices := compute_choices(frames)) and choices["number"][0] not in {
         *frames.trials["number"]

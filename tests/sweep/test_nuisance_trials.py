@@ -1,5 +1,6 @@
 """A sweep chooses the values of nuisance settings, once, before what is compared begins."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from mtdlab import load_study
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.warnings import list_warnings
+from mtdlab.cli import main
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.manage.doctor import examine
 from mtdlab.manage.exchange import export_study, import_study
@@ -183,6 +185,34 @@ def test_a_value_that_diverges_is_not_chosen_and_all_of_them_hold_up_no_other_co
     result = run.sweep(written(STUDY + until), url, run.Execution(jobs=1, retry_failed=True))
     assert result.counts == {"COMPLETE": 21, "FAIL": 3}
     assert {*load_study("a", url).baseline.trials["learning_rate"]} == {0.001}
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_a_value_all_of_whose_runs_failed_is_told_in_the_terminal(
+    scored: Scored,
+    written: Written,
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def diverges(settings: TrainerSettings) -> float:
+        if settings.learning_rate > 0.003:
+            raise TrialError("the loss is nan", "nan_loss")
+        return peaked(settings)
+
+    scored(diverges)
+    run.sweep(written(STUDY), url, ONE)
+    for command in ("show a --models none", f"report --study a --out {tmp_path}"):
+        monkeypatch.setattr("sys.argv", ["mtdlab", *command.split(), "--storage", url])
+        capsys.readouterr()
+        with pytest.raises(SystemExit, match=r"^(0|None)$"):
+            main()
+        text = " ".join(capsys.readouterr().out.split())
+        assert "learning_rate 0.001: chosen for 1 of 3 configurations; learning_rate" in text
+        assert "learning_rate 0.002: chosen for 2 of 3 configurations; learning_rate" in text
+        assert "learning_rate 0.004: chosen for 0 of 3 configurations, 6 of 6 runs failed" in text
+        assert re.search(r"failed:? trials (\d+, ){5}\d+: the loss is nan", text)
 
 
 def test_without_any_choice_the_sweep_ends(scored: Scored, written: Written, url: str) -> None:

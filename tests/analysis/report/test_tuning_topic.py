@@ -10,6 +10,7 @@ from mtdlab.analysis.data.frames import NuisanceTrials, StudyFrames
 from mtdlab.analysis.data.stored_frames import from_parquet, to_parquet
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
+from mtdlab.analysis.report.summary import list_rows
 from mtdlab.analysis.report.topics import conditions, tuning
 from mtdlab.analysis.report.warnings import list_caveats, list_warnings
 from tests.analysis.conftest import build_study, make_trials, report_of
@@ -75,6 +76,18 @@ def test_a_choice_at_the_end_of_its_range_is_a_caveat_of_the_first_screen(
     assert first in list_caveats(context)
     [whole] = [text for text in list_warnings(context) if text.startswith(first)]
     assert whole.endswith("A value beyond the range may suit it better.")
+
+
+def test_every_tried_value_is_in_the_rows_of_the_terminal() -> None:
+    study = tuned(chosen={0.5: 0.004, 0.9: 0.004}, per=("ema_decay",))
+    told = "learning_rate 0.001{0}; learning_rate 0.002{0}; learning_rate 0.004{1}"
+    for_none, for_all = (f": chosen for {count} of 2 values of ema_decay" for count in (0, 2))
+    assert list_rows(StudyContext(study))["nuisance"] == told.format(for_none, for_all)
+    assert study.tuning is not None
+    before = replace(study, tuning=replace(study.tuning, chosen={}))
+    assert list_rows(StudyContext(before))["nuisance"] == told.format("", "")
+    none = replace(study.tuning, trials=study.tuning.trials[:0])
+    assert list_rows(StudyContext(replace(study, tuning=none)))["nuisance"] == ""
 
 
 def test_a_group_is_named_by_the_setting_that_shares_its_choice() -> None:
