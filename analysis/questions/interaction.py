@@ -8,10 +8,11 @@ import pandas as pd
 
 from mtdlab.analysis.data.questions import Declared
 from mtdlab.analysis.data.settings import name_setting
+from mtdlab.analysis.inference.blocks import Blocks
 from mtdlab.analysis.questions.answer import Answer
 from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
 from mtdlab.analysis.questions.varied_history import claim_within
-from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.questions.wording import clean, join_sentences
 from mtdlab.analysis.statistics.configurations import interaction_contrasts
 
 
@@ -63,6 +64,24 @@ class InteractionQuestion(DifferencesQuestion):
             return ""
         first, second = self.settings
         return f"no two values of {first} were both run with the same two values of {second}"
+
+    def describe_certainty(self) -> str:
+        return join_sentences(self._describe_parts(), super().describe_certainty())
+
+    def _describe_parts(self) -> str:
+        """The effect of the first setting at both values of the second, whose difference leads."""
+        factors, (first, second) = self.factors, self.asked.names
+        row, scores = self.family_of_differences.rows[self.leading], factors.table.to_numpy()
+        effects = Blocks(np.isfinite(scores)).estimate(scores)
+        values = factors.values.loc[row != 0]
+        one, two = (name_value(first, value) for value in values[first].unique())
+        signs = np.where(factors.values[first] == values[first].iloc[0], 1, -1)
+        parts = [
+            f"{self.write.difference(part)} with {name_value(second, value)}"
+            for value in values[second].unique()
+            for part in [(np.abs(row) * signs * effects)[factors.values[second] == value].sum()]
+        ]
+        return f"{one} minus {two}: {' and '.join(parts)}."
 
     @cached_property
     def answer(self) -> Answer:

@@ -1,5 +1,7 @@
 """Effects and interactions that a study asks about."""
 
+import re
+
 import pytest
 
 from mtdlab.analysis.data.questions import Declared, PlannedQuestion
@@ -67,6 +69,18 @@ def test_an_interaction_is_a_difference_of_differences(ask: Ask) -> None:
         QuestionOutcome.OPEN,
         QuestionOutcome.EQUIVALENT,
     )
+
+
+def test_the_effects_that_an_interaction_compares_are_stated(ask: Ask) -> None:
+    """They differ by what is stated, also where runs are missing."""
+    runs = make_runs(lambda part, _, branch: 40 + 5 * (part == "old") * (branch == "target"))
+    lost = (runs["seed"] == 1) & (runs["slice"] == "new")
+    for known in (runs, runs[~lost]):
+        answer = question_of(ask(known, {"interaction": ["slice", "branch"]})).answer
+        [one, other] = re.findall(r"([+-]\d+\.\d\d) with branch", answer.certainty)
+        assert answer.effect is not None
+        assert abs(float(one) - float(other)) == pytest.approx(answer.effect.size.mean, abs=0.011)
+        assert re.match(r"slice \w+ minus slice old: ", answer.certainty)
 
 
 def test_a_combination_without_a_score_has_no_part_in_an_interaction(ask: Ask) -> None:
