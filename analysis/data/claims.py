@@ -36,6 +36,7 @@ class PaperClaim:
         source: paper, and its table, figure or section.
         states: the claim in a sentence.
         at: what both sides have.
+        over: settings over which both sides are averaged, with the least number of their values.
         compare, against: the side that is said to score more, and each one that it is compared
             with; without any, the values of `compare` themselves are said to be above 0.
         alike: the margin in points within which the sides are said to be; None: they are not.
@@ -53,6 +54,7 @@ class PaperClaim:
     source: str
     states: str
     at: dict[str, Value] = field(default_factory=dict)
+    over: dict[str, int] = field(default_factory=dict)
     compare: dict[str, Value] = field(default_factory=dict)
     against: list[dict[str, Value]] = field(default_factory=list)
     alike: float | None = None

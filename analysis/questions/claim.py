@@ -22,7 +22,7 @@ from mtdlab.analysis.inference.power import Needed
 from mtdlab.analysis.questions.answer import Difference
 from mtdlab.analysis.questions.results import StudyResults
 from mtdlab.analysis.questions.varied_history import measure_variation
-from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.questions.wording import clean, join_words
 from mtdlab.analysis.statistics.curves import find_width, measure_distances, rank_spectra
 
 _STS_B_TEST = 1_379
@@ -120,6 +120,11 @@ class ClaimQuestion:
         fewest = min(len(paired.values) for paired in self.differences)
         if not fewest:
             return f"no two trials of a seed differ in {' and '.join(claim.columns)} alone"
+        for name, least in claim.over.items():
+            recorded = (first[name].unique() for first, _ in self.pairs if name in first)
+            if len(values := min(recorded, key=len, default=np.array([]))) < least:
+                ran = join_words([*map(format_setting, sorted(values))]) or "not recorded"
+                return f"run with {name} {ran}; the claim is over {least} values"
         return "one seed; it takes two" if fewest < 2 else ""
 
     def _describe_lacking(self, side: Selection) -> str:

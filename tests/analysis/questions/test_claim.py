@@ -177,6 +177,26 @@ def test_no_difference_without_varied_history_shows_nothing() -> None:
     assert found.why == "no difference, but history was not shown to vary"
 
 
+def test_a_claim_over_several_values_is_not_tested_with_fewer() -> None:
+    """Figure 2 is a mean over three batch sizes."""
+    points = [
+        {"ema_decay": eta, "queue_size": keys * batch, "initial_queue_size": 8, "batch_size": batch}
+        for batch in (32, 64, 128)
+        for eta, keys in ((0.85, 8), (0.95, 1))
+    ]
+    study = study_of([(point, 40.0) for point in points], name="figure2-mtd")
+    assert claims_of(study)["mtd-falls"].judged.verdict != "not tested"
+    two = replace(study, trials=study.trials[study.trials["batch_size"] > 32])
+    found = claims_of(two)["mtd-falls"]
+    assert found.judged.verdict == "not tested"
+    assert found.why == "run with batch_size 64 and 128; the claim is over 3 values"
+    one = replace(study, trials=study.trials[study.trials["batch_size"] == 32])
+    assert claims_of(one)["mtd-falls"].why.startswith("run with batch_size 32; ")
+    # what is claimed of one batch size is tested with it
+    at_64 = replace(study, trials=study.trials[study.trials["batch_size"] == 64])
+    assert claims_of(at_64)["mtd-falls-64"].judged.verdict != "not tested"
+
+
 def test_a_baseline_is_a_side_and_a_program_has_no_claims() -> None:
     methods = [({"method": "mocose"}, 40.0)]
     lacking = {"queue_size": 0, "ema_decay": 0.0}
