@@ -189,7 +189,8 @@ def _name_verdict(row: Mapping[Hashable, object]) -> str:
 
 
 def _name_size(row: Mapping[Hashable, object]) -> str:
-    mean, low, high = (float(str(row[name])) for name in ("mean", "low", "high"))
+    # adding 0 takes the sign from a zero
+    mean, low, high = (round(float(str(row[name])), 2) + 0.0 for name in ("mean", "low", "high"))
     if math.isnan(mean):
         return ""
     return f"{mean:+.2f}" + ("" if math.isnan(low) else f" ({low:.2f} to {high:.2f})")

@@ -177,6 +177,42 @@ def test_no_difference_without_varied_history_shows_nothing() -> None:
     assert found.why == "no difference, but history was not shown to vary"
 
 
+def test_a_setting_that_changed_no_score_is_not_tested() -> None:
+    """Three steps of FGSM are lost in rounding, and a fourth is not."""
+    steps = {0: 40.0, 1e-9: 40.0, 5e-9: 40.0, 1e-8: 40.0, 5e-8: 40.0}
+    study = study_of([({"fgsm_epsilon": step}, score) for step, score in steps.items()])
+
+    def changed(**by_step: float) -> dict[str, ClaimQuestion]:
+        added = study.trials["fgsm_epsilon"].map({float(k): v for k, v in by_step.items()})
+        seeds = study.trials["seed"]
+        scores = 40.0 + 5 * seeds + added.fillna(0) * np.array(JITTER)[seeds]
+        return claims_of(replace(study, trials=study.trials.assign(score=scores)))
+
+    idle = changed(**{"5e-9": 0.1, "5e-8": 5.0})
+    for name in ("fgsm-step", "fgsm-helps"):
+        assert idle[name].judged.verdict == "not tested"
+        assert idle[name].why == "it changed no score by more than 0.1 points"
+        assert idle[name].need is None
+    # what is stated is a difference that did not change anything
+    assert idle["fgsm-step"].judged.place == 0
+    assert idle["fgsm-step"].effect is not None
+    assert idle["fgsm-step"].effect.size == idle["fgsm-helps"].judged.size
+    # by 0.14 points with one seed
+    assert changed(**{"5e-9": 0.7})["fgsm-helps"].judged.verdict == "undecided"
+
+
+def test_history_that_changed_no_score_is_tested_where_it_is_shown_to_vary() -> None:
+    study = study_of([({"ema_decay": eta}, 40.0) for eta in (0.85, 0.99)])
+    same = study.trials.assign(score=40.0 + study.trials["seed"])
+    similarity = np.where(same["ema_decay"] == 0.85, 0.9, 0.5) + 1e-3 * same["seed"]
+    rows = {"step": 1, "age": 1, "oldest_age": 1, "oldest_similarity": 0.5, "different": 0.0}
+    history = pd.DataFrame({"number": same["number"], "similarity": similarity}).assign(**rows)
+    unvaried = claims_of(replace(study, trials=same))["decay-high-loses"]
+    assert unvaried.why == "no difference, but history was not shown to vary"
+    varied = claims_of(replace(study, trials=same, history=history))["decay-high-loses"]
+    assert varied.judged.verdict == "contradicted"
+
+
 def test_a_claim_over_several_values_is_not_tested_with_fewer() -> None:
     """Figure 2 is a mean over three batch sizes."""
     points = [
