@@ -17,7 +17,15 @@ from mtdlab.analysis.inference.pairing import Paired
 from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, Needed
 from mtdlab.analysis.inference.verdict import Judgement
 
-ClaimVerdict = Literal["replicated", "contradicted", "undecided", "not tested"]
+ClaimVerdict = Literal[
+    "replicated",
+    "as claimed but less than half as large as printed",
+    "contradicted",
+    "undecided",
+    "not tested",
+]
+SMALLER: ClaimVerdict = "as claimed but less than half as large as printed"
+AS_CLAIMED: tuple[ClaimVerdict, ...] = ("replicated", SMALLER)
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class ClaimJudgement(Judgement):
     """What a study shows of a claim.
 
     Attributes:
-        p_value: of the claim; it is replicated where this is at most 0.05.
+        p_value: of the claim; its verdict is one of `AS_CLAIMED` where this is at most 0.05.
         place: which of the differences decides: that least like the claim.
         size: that difference, in points, with its 95 % interval.
         by_equivalence: whether what is shown is that a difference is small.
@@ -43,9 +51,9 @@ def judge_claim(
     """What K differences of two seeds or more show of the claim that each is above 0.
 
     Replicated where the 95 % interval of each is (intersection-union, so that the number of
-    differences needs no correction). Contradicted where that of one lies below 0, or where one is
-    shown to be nearer to 0 than its value of `small`, which is infinitely small where that cannot
-    contradict; both corrected for their number (Bonferroni).
+    differences needs no correction); `SMALLER` where one of them is shown to be nearer to 0 than
+    its value of `small`, which is 0 where that cannot be. Else contradicted where that is shown of
+    one, or where one lies below 0; both corrected for their number (Bonferroni).
 
     With the margin `alike` the claim is that each is nearer to 0 than this, by two one-sided tests
     at 2.5 % each (Schuirmann 1987), and contradicted where the interval of one lies beyond it.
@@ -67,7 +75,9 @@ def judge_claim(
         ]
     against = np.minimum(below, within)
     place, verdict = int(np.argmax(claimed)), "undecided"
-    if claimed[place] <= ALPHA:
+    if claimed[place] <= ALPHA and min(within) <= ALPHA:
+        verdict, place = SMALLER, int(np.argmin(within))
+    elif claimed[place] <= ALPHA:
         verdict = "replicated"
     elif against.min() <= ALPHA:
         verdict, place = "contradicted", int(np.argmin(against))

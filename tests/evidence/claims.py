@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 
 from mtdlab.analysis.data.claims import PaperClaim
 from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFrames
-from mtdlab.analysis.inference.claims import judge_claim
+from mtdlab.analysis.inference.claims import AS_CLAIMED, judge_claim
 from mtdlab.analysis.inference.intervals import variance_of_items
 from mtdlab.analysis.inference.pairing import Paired
 from mtdlab.analysis.questions.claim import ClaimQuestion
@@ -59,11 +59,11 @@ def measure(seeds: int, others: int, errors: str, datasets: int, seed: int) -> d
     for _ in range(datasets):
         null = draw(rng, seeds, others, errors, 0.0)
         apart = draw(rng, seeds, others, errors, SIZE)
-        counts["more"] += judge_claim(null, small=small).verdict == "replicated"
+        counts["more"] += judge_claim(null, small=small).verdict in AS_CLAIMED
         # the least favourable: all differences but one are clear
         others_apart = [replace(one, values=one.values + 30) for one in null[1:]]
         verdict = judge_claim([null[0], *others_apart], small=small).verdict
-        counts["more_of_one"] += verdict == "replicated"
+        counts["more_of_one"] += verdict in AS_CLAIMED
         counts["alike"] += judge_claim(apart, alike=SIZE).verdict == "replicated"
         counts["contradicted"] += judge_claim(apart, small=small).verdict == "contradicted"
         verdict = judge_claim(null, alike=SIZE).verdict

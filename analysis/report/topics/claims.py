@@ -14,10 +14,16 @@ from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, load_claims
 from mtdlab.analysis.data.defaults import ALPHA
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.experiments import EXPERIMENTS
-from mtdlab.analysis.inference.claims import judge_by_holm
-from mtdlab.analysis.questions.claim import NAMES, ClaimQuestion, ask_claims
-from mtdlab.analysis.questions.wording import PERCENT, clean, join_words
-from mtdlab.analysis.report.cells import format_count, make_table
+from mtdlab.analysis.inference.claims import AS_CLAIMED, SMALLER, judge_by_holm
+from mtdlab.analysis.questions.claim import NAMES, UNCHANGED, ClaimQuestion, ask_claims
+from mtdlab.analysis.questions.wording import (
+    PERCENT,
+    capitalise,
+    clean,
+    join_sentences,
+    join_words,
+)
+from mtdlab.analysis.report.cells import format_count, list_values, make_table
 from mtdlab.analysis.report.page import Table
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 
@@ -26,8 +32,9 @@ COLUMNS = (
     *("seeds", "holm", "why", "scale", "study"),
 )
 """The columns of the table of claims."""
-SIGNS = {
+SIGNS: Mapping[str, str] = {
     "replicated": "✓",
+    SMALLER: "½",
     "contradicted": "✗",
     "undecided": "?",
     "not tested": (NOT_TESTED := "–"),
@@ -45,11 +52,15 @@ ANCHORS = {
 _MOST_NAMED, _MOST_DRAWN = 5, 12
 RULE = (
     f"Replicated: the {PERCENT} interval of each paired difference lies on the claimed side of 0, "
-    "or, of a claim of no difference, within its margin. Contradicted: that of one lies on the "
-    f"other side, or a difference that is printed as {CLEAR:g} point or more is shown to be less "
-    "than half of that. Each claim has its own error rate of 5 %; “not with Holm's rule” is one "
-    "that is not replicated with one rate for all of these claims. A printed size of less than 1 "
-    "point is within the scatter of the paper's own values."
+    f"or, of a claim of no difference, within its margin. {capitalise(SMALLER)}: so too, but one "
+    f"that is printed as {CLEAR:g} point or more is shown to be less than half of that. "
+    "Contradicted: neither, and one lies on the other side, or is shown to be less than half. Not "
+    f"tested: also what changed no score of a seed by more than {UNCHANGED:g} points. Where a "
+    "claim names several differences, support takes all of them and needs no correction; what "
+    "contradicts it is corrected for their number (Bonferroni), which the intervals are not, so "
+    "that one of several may exclude 0 and decide nothing. Each claim has its own error rate of "
+    "5 %; “not with Holm's rule for all tests” is one that does not hold with one rate for all. "
+    "A printed size of less than 1 point is within the scatter of the paper's own values."
 )
 
 
@@ -168,13 +179,13 @@ def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
 
 
 def _choose_shown(tested: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The rows that have room: as many replicated as contradicted ones, then the undecided.
+    """The rows that have room: as many of each verdict that decides, then the undecided.
 
-    Those that are replicated with one error rate for all claims come first.
+    Those that are as claimed with one error rate for all claims come first.
     """
     ranked = tested.assign(
         is_open=tested["verdict"] == "undecided",
-        is_weak=(tested["verdict"] == "replicated") & (tested["holm"] == "no"),
+        is_weak=tested["verdict"].isin(AS_CLAIMED) & (tested["holm"] == "no"),
     ).sort_values(["is_open", "is_weak"], kind="stable")
     ranked["place"] = ranked.groupby("verdict").cumcount()
     chosen = ranked.sort_values(["is_open", "place"], kind="stable").head(most)
@@ -184,7 +195,8 @@ def _choose_shown(tested: pd.DataFrame, most: int) -> pd.DataFrame:
 def _name_verdict(row: Mapping[Hashable, object]) -> str:
     """The verdict with its sign, and that it does not hold with one error rate for all claims."""
     verdict = str(row["verdict"])
-    limited = ", not with Holm's rule" if verdict == "replicated" and row["holm"] == "no" else ""
+    is_weak = verdict in AS_CLAIMED and row["holm"] == "no"
+    limited = ", not with Holm's rule for all tests" if is_weak else ""
     return f"{SIGNS[verdict]} {verdict}{limited}"
 
 

@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 from mtdlab.analysis.inference.claims import (
+    AS_CLAIMED,
+    SMALLER,
     ClaimJudgement,
     find_need,
     judge_by_holm,
@@ -51,9 +53,25 @@ def test_a_printed_size_is_contradicted_by_less_than_half_of_it() -> None:
     assert judge(AROUND, small=[0.5]).verdict == "undecided"
     # a size below 1 point is within the paper's own scatter
     assert judge(AROUND, small=[0.0]).verdict == "undecided"
-    # a difference that is there, if small, has the claimed sign
-    assert judge(ABOVE, small=[10.0]).verdict == "replicated"
     assert not judge(BELOW, small=[10.0]).by_equivalence
+
+
+def test_a_claim_that_holds_is_told_from_one_that_holds_in_its_size() -> None:
+    # its interval is 1.7 to 2.4
+    assert judge(ABOVE, small=[10.0]).verdict == SMALLER
+    assert judge(ABOVE, small=[1.0]).verdict == "replicated"
+    assert judge(ABOVE, small=[0.0]).verdict == "replicated"
+    assert judge(ABOVE, small=[10.0]).p_value == judge(ABOVE).p_value
+    assert not judge(ABOVE, small=[10.0]).by_equivalence
+    # the difference that is too small is the one that is stated
+    steep = paired(20.0, 20.4, 19.9)
+    both = judge(ABOVE, steep, small=[1.0, 24.0])
+    assert (both.verdict, both.place, both.size) == (SMALLER, 1, steep.estimate())
+    # with 2.7 it is beyond the interval, and with that of two differences within it
+    assert judge(ABOVE, small=[2.7]).verdict == SMALLER
+    assert judge(ABOVE, ABOVE, small=[2.5, 2.5]).verdict == "replicated"
+    assert judge(ABOVE, small=[2.5]).verdict == SMALLER
+    assert {"replicated", SMALLER} == {*AS_CLAIMED}
 
 
 def test_a_claim_of_no_difference() -> None:
