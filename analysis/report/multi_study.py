@@ -25,6 +25,7 @@ from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
 from mtdlab.analysis.report.topics.claims import (
     RULE,
     SIGNS,
+    compare_tests,
     draw_claims,
     explain_claims,
     list_lines,
@@ -369,7 +370,8 @@ def _build_claims(context: Studies) -> Contents | None:
     if not len(context.claims):
         return None
     tables, drawn = [show_claims(context.claims, links=True)], draw_claims(context.claims)
-    return Contents(csv={"claims": context.claims}, text=[RULE], tables=tables, figures=drawn)
+    text = [RULE, *filter(None, [compare_tests(context.claims)])]
+    return Contents(csv={"claims": context.claims}, text=text, tables=tables, figures=drawn)
 
 
 TOPICS = (

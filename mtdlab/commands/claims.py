@@ -29,8 +29,10 @@ def claims(
     from mtdlab.analysis.data.claims import load_claims
     from mtdlab.analysis.data.meaning import PublishedFileError
     from mtdlab.analysis.experiments import needs_curves
+    from mtdlab.analysis.questions.wording import join_sentences
     from mtdlab.analysis.report.context import StudyContext
     from mtdlab.analysis.report.topics.claims import (
+        compare_tests,
         explain_claims,
         summarise_claims,
         tabulate_claims,
@@ -43,7 +45,8 @@ def claims(
         frames = [load_frames(name, storage, curves=needs_curves) for name in names]
         table = tabulate_claims([StudyContext(study) for study in frames], every=True)
         asks = {claim.name: claim.study for claim in load_claims()}
-    summary = f"{summarise_claims(table)}. {explain_claims(table)}".rstrip()
+    counted = f"{summarise_claims(table)}."
+    summary = join_sentences(counted, explain_claims(table), compare_tests(table))
     if as_json:
         print_json({"summary": summary, "claims": table.to_dict("records")})
         return

@@ -145,13 +145,36 @@ def _describe_scale(context: StudyContext, question: ClaimQuestion) -> str:
 
 
 def summarise_claims(table: pd.DataFrame) -> str:
-    """How many claims have each verdict, in a few words."""
-    tested = table.loc[_is_tested(table), "verdict"]
+    """How many tests have each verdict, in a few words; a claim has one in each of its studies."""
+    tested = table[_is_tested(table)]
     if not len(tested):
-        return f"None of {format_count(len(table), 'claim')} was tested"
-    counts = Counter(tested)
+        return f"None of {format_count(table['name'].nunique(), 'claim')} was tested"
+    counts, claims = Counter(tested["verdict"]), tested["name"].nunique()
     parts = [f"{counts[name]} {name}" for name in SIGNS if counts[name]]
-    return f"{join_words(parts)} of {format_count(len(tested), 'tested claim')}"
+    of = f"{len(tested)} tests of {format_count(claims, 'claim')}"
+    if claims == len(tested):
+        of = format_count(claims, "tested claim")
+    return f"{join_words(parts)} of {of}"
+
+
+def compare_tests(table: pd.DataFrame) -> str:
+    """Which claims have several tests, and whether with one verdict; empty without any."""
+    same, different = [], []
+    for _, tests in table[_is_tested(table)].groupby("name", sort=False):
+        claim, verdicts = str(tests["claim"].iloc[0]).rstrip("."), tests["verdict"].tolist()
+        if len(verdicts) > 1 and len({*verdicts}) == 1:
+            same.append(f"“{claim}” ({verdicts[0]})")
+        elif len(verdicts) > 1:
+            pairs = zip(verdicts, tests["study"], strict=True)
+            found = "; ".join(f"{verdict} in {study}" for verdict, study in pairs)
+            different.append(f"“{claim}” ({found})")
+    if not (count := len(same) + len(different)):
+        return ""
+    return join_sentences(
+        f"{format_count(count, 'claim')} {'have' if count > 1 else 'has'} more than one test.",
+        f"With the same verdict: {', '.join(same)}." if same else "",
+        f"With different verdicts: {', '.join(different)}." if different else "",
+    )
 
 
 def _is_tested(table: pd.DataFrame) -> pd.Series:

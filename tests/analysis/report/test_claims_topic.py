@@ -201,3 +201,18 @@ def test_what_is_as_claimed_but_smaller_is_named_so_everywhere() -> None:
 def test_the_rules_say_what_is_corrected_and_what_is_not() -> None:
     assert "support takes all of them and needs no correction" in claims.RULE
     assert "corrected for their number (Bonferroni)" in claims.RULE
+
+
+def test_tests_are_counted_apart_from_claims() -> None:
+    again = replace(SLICES, name="again")
+    worse = slices(30, 38, 37, 36, 41, name="worse")
+    table = tabulate(SLICES, again, worse)
+    assert claims.summarise_claims(table).endswith(" of 6 tests of 2 claims")
+    text = claims.compare_tests(table)
+    assert text.startswith("2 claims have more than one test. With the same verdict: “The middle")
+    assert "scores more than the whole queue” (contradicted)." in text
+    assert text.endswith(
+        "both ends” (replicated in table8-queue-slices-small; replicated in again; contradicted in "
+        "worse)."
+    )
+    assert claims.compare_tests(tabulate(SLICES)) == ""
