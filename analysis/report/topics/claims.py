@@ -196,8 +196,9 @@ def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
     for row in _choose_shown(tested, most).to_dict("records"):
         ours = _name_size(row) + (f"; published {row['published']}" if row["published"] else "")
         lines.append(f"{_name_verdict(row)}: “{row['claim']}” Here {ours}")
-    if (more := len(tested) - most) > 0:
-        lines.append(f"and {more} more")
+    if len(tested) > most:
+        chosen = "from each verdict in turn, the undecided last"
+        lines.append(f"{most} of {len(tested)} tests shown, {chosen}: all are in the table below")
     return tuple(lines)
 
 
@@ -263,16 +264,18 @@ def draw_claims(table: pd.DataFrame) -> Mapping[str, Drawing]:
     if not len(tested):
         return {}
     shown = _choose_shown(tested, _MOST_DRAWN)
+    count = f"{len(shown)} of the {len(tested)} tests on scores, from each verdict in turn. "
     drawn = shown.assign(published=pd.to_numeric(shown["published"]))
     drawing = Drawing(
         "Claims on scores, tested",
         [("", lambda ax: figures.draw_claims(drawn, ax))],
         height=0.7 + 0.42 * len(drawn),
         caption=(
-            f"The paired difference of each claim with its {PERCENT} interval, positive where it "
-            "is as claimed: blue if replicated, red triangles if contradicted, grey if undecided. "
-            "Diamonds are as published. The axis is linear up to 2 points and logarithmic beyond; "
-            "intervals that are cut off go on."
+            f"{count if len(shown) < len(tested) else ''}The paired difference of each claim with "
+            f"its {PERCENT} interval, positive where it is as claimed: blue circles if replicated, "
+            "blue squares if less than half as large as printed, red triangles if contradicted, "
+            "grey if undecided. Diamonds are as published. The axis is linear up to 2 points and "
+            "logarithmic beyond; intervals that are cut off go on."
         ),
         alt=f"{summarise_claims(table)}.",
         rigid=True,

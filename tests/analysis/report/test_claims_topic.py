@@ -81,7 +81,9 @@ def test_the_first_screen_of_a_study_has_its_claims(tmp_path: Path) -> None:
     assert re.search(r"Here \+2\.\d\d \(1\.\d\d to 2\.\d\d\); published \+0\.92$", lines[0])
     assert lines[1].startswith("✗ contradicted: ")
     many = claims.list_lines(tabulate(SLICES, CLUSTERS), most=3)
-    assert (len(many), many[-1]) == (4, "and 1 more")
+    assert len(many) == 4
+    assert many[-1].startswith("3 of 4 tests shown, ")
+    assert many[-1].endswith(": all are in the table below")
     report, page = report_of(SLICES, tmp_path, claims.TOPIC)
     assert 'aria-label="Claims of the papers"' in page
     assert 'href="#claims"' in page
@@ -136,6 +138,10 @@ def test_the_tested_claims_on_scores_are_drawn_with_the_published_differences() 
     low, high = ax.get_xlim()
     assert low == pytest.approx(-high)
     assert claims.draw_claims(tabulate(every=True)) == {}
+    assert drawing.caption.startswith("The paired difference")
+    several = pd.concat([table[table["study"] != ""]] * 4, ignore_index=True)
+    caption = claims.draw_claims(several)["claims"].caption
+    assert caption.startswith("12 of the 16 tests on scores, from each verdict in turn. The paired")
 
 
 def test_every_claims_figure_is_in_a_section_that_pages_have() -> None:
@@ -154,9 +160,9 @@ def test_the_claims_that_have_room_are_replicated_and_contradicted_ones() -> Non
     ]
     table = pd.DataFrame([row | sizes for row in named])
     shown = {most: claims.list_lines(table, most) for most in (2, 4, 5)}
-    assert [line[:2] for line in shown[2]] == ["✓ ", "✗ ", "an"]
+    assert [line[:2] for line in shown[2]] == ["✓ ", "✗ ", "2 "]
     assert "“1.”" in shown[2][0]
-    assert [line[:2] for line in shown[4]] == ["✓ ", "✓ ", "✗ ", "✗ ", "an"]
+    assert [line[:2] for line in shown[4]] == ["✓ ", "✓ ", "✗ ", "✗ ", "4 "]
     assert [line[:2] for line in shown[5]] == ["✓ ", "✓ ", "✗ ", "✗ ", "? "]
 
 
