@@ -31,7 +31,7 @@ def test_all_studies_of_the_database_are_read(command: Command) -> None:
     assert "table7-initial-queue" in " ".join(lines)
     assert " ".join(lines).endswith(
         "2 replicated and 2 contradicted of 4 tested claims. If none of them were true, 0.1 would "
-        "be replicated by chance at most."
+        "be as claimed by chance at most."
     )
 
 

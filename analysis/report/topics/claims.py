@@ -182,11 +182,14 @@ def _is_tested(table: pd.DataFrame) -> pd.Series:
 
 
 def explain_claims(table: pd.DataFrame) -> str:
-    """How many replications chance alone would give; empty where nothing was tested."""
+    """How many tests chance alone would have as claimed; empty where nothing was tested."""
     if not (tested := int(_is_tested(table).sum())):
         return ""
-    expected = f"{tested * ALPHA / 2:.2g}"
-    return f"If none of them were true, {expected} would be replicated by chance at most."
+    expected = tested * ALPHA / 2
+    # a bound is rounded up, to two digits
+    digit = 10.0 ** (math.floor(math.log10(expected)) - 1)
+    most = math.ceil(round(expected / digit, 9)) * digit
+    return f"If none of them were true, {most:.2g} would be as claimed by chance at most."
 
 
 def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def test_a_table_begins_with_what_is_shown() -> None:
     # two of four claims, each with the share of Holm's rule
     assert set(table["holm"]) <= {"yes", "no"}
     assert claims.summarise_claims(table) == "2 replicated and 2 contradicted of 4 tested claims"
-    assert "0.1 would be replicated by chance" in claims.explain_claims(table)
+    assert "0.1 would be as claimed by chance" in claims.explain_claims(table)
     alone = table.assign(holm="no")
     shown = claims.show_claims(alone)
     [verdict] = [at for at, column in enumerate(shown.columns) if "verdict" in column.label]
@@ -222,3 +222,11 @@ def test_tests_are_counted_apart_from_claims() -> None:
         "worse)."
     )
     assert claims.compare_tests(tabulate(SLICES)) == ""
+
+
+@pytest.mark.parametrize(
+    ("tests", "most"), [(1, "0.025"), (4, "0.1"), (50, "1.3"), (40, "1"), (57, "1.5"), (401, "11")]
+)
+def test_the_most_that_chance_gives_is_rounded_up(tests: int, most: str) -> None:
+    table = pd.DataFrame({"verdict": ["undecided"] * tests})
+    assert f", {most} would be as claimed by chance at most" in claims.explain_claims(table)
