@@ -229,14 +229,17 @@ def _build_studies(context: Studies) -> Contents:
     shown = overview.drop(columns=["completed", "planned"])
     shown["setting"] = shown["setting"].replace("", "nothing varied")
     shown.insert(2, "trials", done + " of " + planned)
-    labels = {"setting": "best configuration", "n": "trials of it", "mean": "best mean"}
+    scores = ""
+    if shown["metric"].nunique() == 1:
+        scores = f" Scores are {clean(shown.pop('metric').iloc[0])}."
     table = make_table(
-        shown.rename(columns=labels),
+        shown,
         caption=(
             f"Each study's best configuration with its {PERCENT} CI over seeds, for these items, "
-            "and its verdict on MTD. A study's name links to its page."
+            f"and its verdict on MTD. A study's name links to its page.{scores}"
         ),
         csv="studies",
+        labels={"setting": "best configuration", "n": "trials of it", "mean": "best mean"},
         most=len(shown),
         write=_format_of_all(context),
     )

@@ -109,8 +109,6 @@ def _list_row(context: StudyContext, question: ClaimQuestion, *, is_shown: bool)
 def _list_missing(claim: PaperClaim) -> dict[str, Any]:
     """The row of a claim that no study is about."""
     asks = f"; studies/paper/{claim.study}.yaml asks it" if claim.study else ""
-    signed = sorted(claim.sizes, key=abs)
-    ends = list(dict.fromkeys([*signed[:1], *signed[-1:]]))
     return {
         **dict.fromkeys(("mean", "low", "high"), math.nan),
         **dict.fromkeys(("difference", "holm", "scale", "study"), ""),
@@ -119,7 +117,7 @@ def _list_missing(claim: PaperClaim) -> dict[str, Any]:
         "name": claim.name,
         "claim": claim.states,
         "source": claim.source,
-        "published": " to ".join(f"{size:+.2f}" for size in ends),
+        "published": f"{min(claim.sizes, key=abs):+.2f}" if claim.sizes else "",
         "why": claim.reason or f"no study of it here{asks}",
     }
 
@@ -138,7 +136,9 @@ def _describe_scale(context: StudyContext, question: ClaimQuestion) -> str:
     is_score = claim.measure == SCORE
     parts.append(label_score(study.metric, study.evaluation_name) if is_score else measured)
     if over := question.averaged_over:
-        parts.append(f"averaged over {join_words([*over])}")
+        sides = pd.concat([side for pair in question.pairs for side in pair])
+        values = [f"{name} {list_values(name, sides[name].unique())}" for name in over]
+        parts.append(f"averaged over {' and '.join(values)}")
     if claim.decay:
         parts.append(f"η in the paper {claim.decay}")
     return clean("; ".join(parts))
@@ -232,7 +232,14 @@ def _name_size(row: Mapping[Hashable, object]) -> str:
     mean, low, high = (round(float(str(row[name])), 2) + 0.0 for name in ("mean", "low", "high"))
     if math.isnan(mean):
         return ""
-    return f"{mean:+.2f}" + ("" if math.isnan(low) else f" ({low:.2f} to {high:.2f})")
+    size = f"{mean:{'+' if mean else ''}.2f}"
+    return size if math.isnan(low) else f"{size} ({low:.2f} to {high:.2f})"
+
+
+def _describe_test(row: Mapping[Hashable, Any]) -> str:
+    """The difference with its sides, the study, and its scale."""
+    difference = ": ".join(filter(None, (_name_size(row), row["difference"])))
+    return "; ".join(filter(None, (difference, row["study"], row["scale"])))
 
 
 def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
@@ -240,15 +247,12 @@ def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
     rows = table.to_dict("records")
     shown = pd.DataFrame(
         {
-            "claim": table["claim"],
-            "verdict": [_name_verdict(row) for row in rows],
-            "published size": table["published"],
-            f"here, {PERCENT} CI": [_name_size(row) for row in rows],
-            "why, or what would decide": table["why"],
-            "scale": table["scale"],
-            "comparison": table["difference"],
-            "source": table["source"],
-            "study": table["study"],
+            "claim": [f"{row['claim']} [{row['source']}]" for row in rows],
+            "verdict, why, or what would decide": [
+                ": ".join(filter(None, (_name_verdict(row), row["why"]))) for row in rows
+            ],
+            "printed": table["published"],
+            f"here with {PERCENT} CI, study and scale": [_describe_test(row) for row in rows],
         }
     )
     caption = (

@@ -67,7 +67,7 @@ def test_every_claim_has_a_row_with_its_reason() -> None:
         "no study of it here; studies/paper/table6b-batch-size.yaml asks it"
     )
     assert missing["why"]["mixcse-weight"] == "the slides print no ablation of λ"
-    assert missing["published"]["batch-best"] == "+0.47 to +3.39"
+    assert missing["published"]["batch-best"] == "+0.47"
     nothing = tabulate(every=True)
     assert len(nothing) == len(load_claims())
     assert claims.summarise_claims(nothing) == f"None of {len(nothing)} claims was tested"
@@ -230,3 +230,30 @@ def test_tests_are_counted_apart_from_claims() -> None:
 def test_the_most_that_chance_gives_is_rounded_up(tests: int, most: str) -> None:
     table = pd.DataFrame({"verdict": ["undecided"] * tests})
     assert f", {most} would be as claimed by chance at most" in claims.explain_claims(table)
+
+
+def test_a_difference_that_is_rounded_to_0_has_no_sign() -> None:
+    row = {"verdict": "not tested", "claim": "A.", "holm": "", "published": "", "why": ""}
+    row |= {"source": "s", "study": "a", "difference": "b minus c", "scale": "2 seeds"}
+    table = pd.DataFrame([row | {"mean": -0.001, "low": -0.004, "high": 0.004}])
+    [cells] = claims.show_claims(table).rows
+    assert cells[-1] == "0.00 (0.00 to 0.00): b minus c; a; 2 seeds"
+
+
+def test_the_table_of_claims_is_narrow() -> None:
+    """A page has room for 120 characters; cells of up to 40 are not wrapped, others at 28."""
+    shown = claims.show_claims(tabulate(SLICES, CLUSTERS, every=True))
+    columns = zip(*shown.rows, strict=True)
+    widths = [max(28 if len(cell) > 40 else len(cell) for cell in column) for column in columns]
+    assert sum(widths) < 110
+    assert shown.rows[0][0].endswith("[MoCoSE, table 8]")
+
+
+def test_the_scale_names_the_values_that_are_averaged_over() -> None:
+    points = [
+        ({"queue_clusters": count, "learning_rate": rate}, 40.0 + count)
+        for count in (0, 5)
+        for rate in (1e-3, 3e-3)
+    ]
+    [scale] = tabulate(study_of(points))["scale"]
+    assert "averaged over learning_rate 0.001, 0.003" in scale
