@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -143,6 +144,26 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
             facts[name] = ["stated on each study's own page"]
     sentences = {name: ". ".join(texts) for name, texts in facts.items() if texts}
     return sentences | {"Models": "named on each study's own page"}
+
+
+def describe_added_seeds(studies: Sequence[StudyFrames]) -> str:
+    """In which studies seeds were added to those that were planned, as recorded; else empty."""
+    added: dict[tuple[int, int], list[str]] = {}
+    for study in studies:
+        for old, new in pairwise(study.plans):
+            before, after = (max(plan.values["looks"]) for plan in (old, new))
+            if new.trials and after > before:
+                added.setdefault((before, after), []).append(_name(study.name))
+    texts = []
+    for (before, after), names in added.items():
+        where = join_words(names) if len(names) <= _MOST_NAMED else f"{len(names)} studies"
+        texts.append(f"from {before} to {after} in {where}")
+    if not texts:
+        return ""
+    return (
+        f"The number of seeds was raised after trials had started, {'; '.join(texts)}. Where a "
+        "look at results led to that, no interval counts it."
+    )
 
 
 def _format_of(studies: Sequence[StudyFrames], metric: str) -> ScoreFormat:
@@ -440,12 +461,13 @@ def write_multi_study(
     headline = lead_with_answers(contexts)
     if 2 * about >= len(studies):
         headline = ask_of_claims(headline, claims)
+    added = describe_added_seeds(studies)
     whole = BasePage(
         name=clean(name),
         generated=generated,
         version=version,
         headline=headline,
-        limits=(f"{clean(capitalise(note))}.",) if note else (),
+        limits=(*filter(None, (f"{clean(capitalise(note))}." if note else "", added)),),
         methods=_METHODS,
     )
     context = Studies(contexts, overview, agreements, claims if about else claims[:0])

@@ -257,3 +257,19 @@ def test_the_scale_names_the_values_that_are_averaged_over() -> None:
     ]
     [scale] = tabulate(study_of(points))["scale"]
     assert "averaged over learning_rate 0.001, 0.003" in scale
+
+
+def test_a_page_says_that_seeds_were_added_after_trials_had_started() -> None:
+    def plan(trials: int, *looks: int) -> Plan:
+        return Plan(trials, {"looks": [*looks]}, "")
+
+    added = replace(SLICES, name="a", plans=(plan(0, 3), plan(15, 6)))
+    assert multi_study.describe_added_seeds([SLICES, added]) == (
+        "The number of seeds was raised after trials had started, from 3 to 6 in a. Where a look "
+        "at results led to that, no interval counts it."
+    )
+    many = [replace(added, name=str(number)) for number in range(7)]
+    assert "from 3 to 6 in 7 studies. " in multi_study.describe_added_seeds(many)
+    # looks that were planned, a change before the first trial, and fewer seeds
+    for plans in ((plan(0, 3, 6),), (plan(0, 3), plan(0, 6)), (plan(0, 6), plan(5, 3))):
+        assert multi_study.describe_added_seeds([replace(SLICES, plans=plans)]) == ""
