@@ -43,7 +43,7 @@ SIGNS: Mapping[str, str] = {
 ANCHORS = {
     **{experiment.file: experiment.name.replace("_", "-") for experiment in EXPERIMENTS},
     "figure2_mtd": "published",
-    "figure3_mtd_by_batch": "batches",
+    "figure3_mtd_by_batch": "published",
     "nearness": "geometry",
     "final": "collapse",
     "swing": "collapse",

@@ -148,6 +148,8 @@ def test_every_claims_figure_is_in_a_section_that_pages_have() -> None:
     from mtdlab.analysis.report.topics import TOPICS
 
     assert {*claims.ANCHORS.values()} <= {topic.name for topic in TOPICS}
+    # a study of one batch size has the claims at that size, and no figure by batch size
+    assert "batches" not in claims.ANCHORS.values()
 
 
 def test_the_claims_that_have_room_are_replicated_and_contradicted_ones() -> None:
