@@ -53,10 +53,18 @@ SEVERAL = {
 }
 """The studies of a page over several, smallest first; their own pages are written with it."""
 CLAIMS = "paper"
-"""The page of claims, which has the data of its studies beside it and not their own pages."""
+"""The page of claims, which has the data of most of its studies beside it and not their pages."""
+WITH_PAGES = (
+    "figure2-mtd-minilm-3",
+    "table7-initial-queue-minilm-3",
+    "table8-queue-slices-minilm-3",
+)
+"""The studies of the page of claims that have pages of their own."""
 IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+\.(?:png|svg))\)")
 _FILE_LINK = re.compile(r'(?<=href=")(?:figures|tables)/[^"]+(?=")')
-_OWN_PAGE = re.compile(r'(?<=href=")\.\./[^/"]+/index\.html[^"]*(?=")')
+_OWN_PAGE = re.compile(
+    rf'(?<=href=")\.\./(?!(?:{"|".join(WITH_PAGES)})/)[^/"]+/index\.html[^"]*(?=")'
+)
 _LAST_LINES = re.compile(r"<p>(This page is self-contained: [^.]*\.) Beside it are .*</p>")
 _OF_VERSION_OR_DATE = ('<meta name="generator"', '<p class="made">', "<p>Cite: ")
 _DRAWING = re.compile(r"<svg.*?</svg>", re.DOTALL)
@@ -96,7 +104,8 @@ def sources_of(page: str) -> list[str]:
     """The data from which a page is made, seen from the page's folder."""
     if page == CLAIMS:
         found = (GALLERY / page).glob("data/*/study.parquet")
-        return sorted(path.relative_to(GALLERY / page).as_posix() for path in found)
+        own = sorted(path.relative_to(GALLERY / page).as_posix() for path in found)
+        return [*own, *(f"../{study}/data/study.parquet" for study in WITH_PAGES)]
     if page in SEVERAL:
         return [f"../{study}/data/study.parquet" for study in SEVERAL[page]]
     return ["data/study.parquet"]

@@ -13,6 +13,7 @@ from gallery import (
     CLAIMS,
     GALLERY,
     PAGES,
+    WITH_PAGES,
     differences,
     pack,
     prune,
@@ -78,6 +79,13 @@ def test_links_of_a_page_lead_somewhere(name: str) -> None:
         if anchor:
             text = html.setdefault(path, path.read_text(encoding="utf-8"))
             assert f'id="{anchor}"' in text, link
+
+
+def test_the_page_of_claims_leads_to_the_pages_of_its_studies() -> None:
+    html = (GALLERY / CLAIMS / "index.html").read_text(encoding="utf-8")
+    for study in WITH_PAGES:
+        assert f'href="../{study}/index.html#' in html
+        assert f"../{study}/data/study.parquet" in sources_of(CLAIMS)
 
 
 def test_links_to_files_that_are_not_kept_lead_to_the_command() -> None:
