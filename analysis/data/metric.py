@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from mtdlab.analysis.data import tasks
 from mtdlab.analysis.data.defaults import MARGIN, Direction, ReadScale
@@ -157,11 +157,11 @@ class ScoreFormat:
 
     def score(self, value: float) -> str:
         """A score, such as 76.89."""
-        return f"{self.as_read(value):.{self.decimals}f}"
+        return write_fixed(self.as_read(value), self.decimals)
 
     def difference(self, value: float) -> str:
         """A difference with its sign, such as +0.64."""
-        return f"{self.as_read(value):+.{self.decimals}f}"
+        return write_fixed(self.as_read(value), self.decimals, "+")
 
     def amount(self, value: float) -> str:
         """By how much scores differ, without a sign, with the unit, such as 0.64 points."""
@@ -174,7 +174,7 @@ class ScoreFormat:
     def interval(self, low: float, high: float) -> str:
         """Two bounds of a score or a difference, the lower one first."""
         ends = sorted(map(self.as_read, (low, high)))
-        return " to ".join(f"{end:.{self.decimals}f}" for end in ends)
+        return " to ".join(write_fixed(end, self.decimals) for end in ends)
 
     def frame(self, scores: "DataFrame", *more: str) -> "DataFrame":
         """A table of scores and differences, in columns of the usual names, as they were read.
@@ -214,6 +214,12 @@ def write_score(name: str, score: float) -> str:
     """A score of any name as it was read: with two decimals in points, else with five digits."""
     value = ScoreFormat(name).as_read(score)
     return f"{value:.2f}" if is_in_points(name) else f"{value:.5g}"
+
+
+def write_fixed(value: float, decimals: int, sign: Literal["", "+"] = "") -> str:
+    """A number with so many decimals, with its sign too where that is "+"; of 0 it has none."""
+    text = f"{value:{sign}.{decimals}f}"
+    return text if float(text) else text.lstrip("+-")
 
 
 def write_minus(text: str) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL as LEVEL
 from mtdlab.analysis.data.durations import format_count as format_count
-from mtdlab.analysis.data.metric import POINTS, ScoreFormat
+from mtdlab.analysis.data.metric import POINTS, ScoreFormat, write_fixed
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.settings import format_setting, format_value
 from mtdlab.analysis.data.tasks import TASKS
@@ -115,7 +115,7 @@ def number(value: float, decimals: int | None = None) -> str:
     """A number to so many decimals, or to five digits; a dash for one that is not finite."""
     if not math.isfinite(value):
         return MISSING
-    return format_setting(value) if decimals is None else f"{value:.{decimals}f}"
+    return format_setting(value) if decimals is None else write_fixed(value, decimals)
 
 
 def _cells(column: pd.Series, name: str, of_scores: int) -> list[str]:

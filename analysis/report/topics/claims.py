@@ -12,6 +12,7 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, load_claims
 from mtdlab.analysis.data.defaults import ALPHA
+from mtdlab.analysis.data.metric import write_fixed
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.experiments import EXPERIMENTS
 from mtdlab.analysis.inference.claims import AS_CLAIMED, SMALLER, judge_by_holm
@@ -228,12 +229,11 @@ def _name_verdict(row: Mapping[Hashable, object]) -> str:
 
 
 def _name_size(row: Mapping[Hashable, object]) -> str:
-    # adding 0 takes the sign from a zero
-    mean, low, high = (round(float(str(row[name])), 2) + 0.0 for name in ("mean", "low", "high"))
+    mean, low, high = (float(str(row[name])) for name in ("mean", "low", "high"))
     if math.isnan(mean):
         return ""
-    size = f"{mean:{'+' if mean else ''}.2f}"
-    return size if math.isnan(low) else f"{size} ({low:.2f} to {high:.2f})"
+    size = write_fixed(mean, 2, "+")
+    return size if math.isnan(low) else f"{size} ({write_fixed(low, 2)} to {write_fixed(high, 2)})"
 
 
 def _describe_test(row: Mapping[Hashable, Any]) -> str:

@@ -1,5 +1,6 @@
 """Import of runs: tables with mtdlab's column names, W&B exports, invalid tables."""
 
+import math
 import re
 from itertools import product
 from pathlib import Path
@@ -14,7 +15,7 @@ from mtdlab.analysis.data import cells
 from mtdlab.analysis.data.cells import TableError
 from mtdlab.analysis.data.defaults import Direction, Reading
 from mtdlab.analysis.data.frames import TAKEN_NAMES
-from mtdlab.analysis.data.metric import is_loss
+from mtdlab.analysis.data.metric import ScoreFormat, is_loss
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.level_means import LevelMeans
@@ -177,6 +178,16 @@ def test_columns_of_other_names_are_stated(small: Path) -> None:
 )
 def test_names_of_losses(name: str, lower_is_better: bool) -> None:
     assert is_loss(name) == lower_is_better
+
+
+def test_what_rounds_to_zero_has_no_sign() -> None:
+    for write in (ScoreFormat("accuracy"), ScoreFormat("-val_loss")):
+        assert write.difference(-0.001) == write.difference(0.001) == "0.00"
+        assert write.score(-0.004) == "0.00"
+        assert write.interval(-0.001, 0.5).startswith(("0.00", "-0.50"))
+        assert "-0.00" not in write.interval(-0.001, 0.5)
+    assert ScoreFormat("accuracy").difference(-0.006) == "-0.01"
+    assert ScoreFormat("accuracy").difference(math.nan) == "+nan"
 
 
 def test_scores_of_another_unit(small: Path) -> None:

@@ -374,7 +374,7 @@ def test_the_runner_up_of_equal_configurations_is_the_equal_one() -> None:
     shown = headline_of(rates_study({1e-2: [35.0] * 4, 1e-3: scores[1], 1e-4: scores[0]}))
     assert shown.answer.startswith("learning rate 0.001 has the highest mean score")
     assert shown.effect.text == "learning rate 0.001 minus learning rate 0.0001, the runner-up"
-    assert shown.effect.value == "+0.00"
+    assert shown.effect.value == "0.00"
 
 
 def test_a_mean_that_is_highest_for_common_seeds_alone_is_called_so() -> None:
