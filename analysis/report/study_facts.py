@@ -88,7 +88,10 @@ def describe_status(study: StudyFrames) -> Status:
     retry = ""
     if count_repairable(trials) and study.invocation.command == "sweep":
         retry = str(study.invocation.retrying())
-    why = trials.loc[trials["state"] == "FAIL", "reason"]
+    failed_trials = trials[trials["state"] == "FAIL"]
+    # of the dev pairs and of the test pairs it is recorded in other words
+    is_collapse = failed_trials["reason_code"] == "collapsed"
+    why = failed_trials["reason"].mask(is_collapse, "collapsed: all cosines are equal")
     reasons = why.replace("", "reason not recorded").value_counts()
     failures = [
         f"{format_count(int(amount), 'trial')} failed: {clean(str(reason), most=_MOST_LETTERS)}"

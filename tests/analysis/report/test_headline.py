@@ -493,10 +493,15 @@ def test_a_collapse_is_not_run_again() -> None:
     """With its seed it would collapse again."""
     trials = make_trials().assign(reason_code="")
     trials.loc[[1, 2], ["state", "reason_code"]] = ["FAIL", "collapsed"]
-    trials.loc[3, ["state", "reason_code"]] = ["FAIL", "nan_loss"]
+    trials.loc[2, "reason"] = "no sts_test: collapsed: every cosine is the same"
+    trials.loc[3, ["state", "reason_code", "reason"]] = ["FAIL", "nan_loss", "loss is NaN"]
     shown = headline_of(build_study(trials, planned=30))
     assert shown.next_step.text.startswith("Rerun to resume the study (6 trials, about")
     assert shown.next_step.command == "mtdlab sweep studies/mtd.yaml"
+    assert shown.status.failures == (
+        "2 trials failed: collapsed: all cosines are equal",
+        "1 trial failed: loss is NaN",
+    )
     assert "Run the failed trials" not in headline_of(build_study(trials)).next_step.text
     none = trials.assign(state="FAIL", reason_code="collapsed", score=np.nan)
     assert headline_of(build_study(none)).next_step.text.startswith("Change a setting that all")
