@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -195,8 +196,8 @@ class LevelScores:
         items: how many are counted.
         runs: the completed runs with an MTD, also those that are not in the table.
         left_out: the levels beyond the run, whose runs are not among `runs`.
-        uneven: by setting the values that not all levels have, where all have others of it; their
-            runs are not among `runs` either.
+        uneven: combinations of values of other settings that not all levels have, where all have
+            others; their runs are not among `runs` either.
         ordered: whether the columns are levels of MTD; else they are configurations, each named by
             the number of its first trial.
     """
@@ -206,7 +207,7 @@ class LevelScores:
     items: int = 0
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     left_out: tuple[float, ...] = ()
-    uneven: Mapping[str, tuple[SettingValue, ...]] = field(default_factory=dict)
+    uneven: tuple[Mapping[str, SettingValue], ...] = ()
     ordered: bool = True
 
     @property
@@ -248,12 +249,13 @@ def level_scores(
     """The scores by seed and level of a study's trials.
 
     Several configurations at one level are averaged, over the complete block of configurations and
-    seeds (`complete_block`), with those values of each setting that all levels have: where runs of
-    a level failed at a high learning rate, its mean would be of easier ones. A setting of which no
-    value is at all levels is not balanced so. A level needs two seeds and a seed two levels; with
-    one seed, all its levels are kept. More than 30 levels are merged with their neighbours into 30,
-    at the geometric mean of their MTD. The sampling error of `items` is counted where every run of
-    the table has them, each with scatter.
+    seeds (`complete_block`), and over the same values of all other settings: where runs of a level
+    failed at a high learning rate, its mean would be of easier ones. They are those that all levels
+    have, and a seed counts at a level where it has run with all of them; where no values are at all
+    levels, these are not balanced. A level needs two seeds and a seed two levels; with one seed,
+    all its levels are kept. More than 30 levels are merged with their neighbours into 30, at the
+    geometric mean of their MTD. The sampling error of `items` is counted where every run of the
+    table has them, each with scatter.
     """
     runs, left_out = leave_out(traced_runs(trials), beyond_run)
     weighted, uneven = _weigh_runs(runs, settings)
@@ -265,34 +267,27 @@ def level_scores(
     else:
         table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
-    for name, values in uneven.items():
-        runs = runs[~runs[name].isin(values)]
+    for values in uneven:
+        runs = runs[~(runs[[*values]] == pd.Series(values)).all(axis=1)]
     return LevelScores(table, *covariance, runs, left_out, uneven)
 
 
 def _weigh_runs(
     runs: pd.DataFrame, settings: Collection[str]
-) -> tuple[pd.DataFrame, Mapping[str, tuple[SettingValue, ...]]]:
+) -> tuple[pd.DataFrame, tuple[Mapping[str, SettingValue], ...]]:
     """The runs in cells of the table, with level and weight in the cell's score, and `uneven`."""
     varied = varied_settings(runs, settings)
     runs = runs.assign(
         setting=runs.groupby(sorted({*varied, "mtd"}), dropna=False).ngroup(),
         level=merge_levels(runs["mtd"]),
     )
-    weighted, uneven = _weigh_cells(runs), {}
-    for name in (name for name in varied if name not in _OF_LEVELS):
-        levels = weighted.groupby(name)["level"].nunique()
-        common = levels.index[levels == weighted["level"].nunique()]
-        if 0 < len(common) < runs[name].nunique():
-            uneven[name] = tuple(runs[name][~runs[name].isin(common)].unique())
-            runs = runs[runs[name].isin(common)]
-            # cells of the others may lack fewer seeds now
-            weighted = _weigh_cells(runs)
-    return weighted, uneven
-
-
-def _weigh_cells(runs: pd.DataFrame) -> pd.DataFrame:
-    """Those of the runs, with setting and level, that are in cells, with their weight there."""
+    names = [name for name in varied if name not in _OF_LEVELS]
+    uneven: list[Any] = []
+    if names and len(runs):
+        condition = runs.groupby(names, dropna=False).ngroup().to_numpy(dtype=np.intp)
+        chosen, inside = _choose_conditions(runs, condition)
+        left = runs.loc[~np.isin(condition, chosen), names].drop_duplicates()
+        uneven, runs = left.to_dict("records"), runs[inside]
     if runs["seed"].nunique() > 1:
         runs = runs[runs.groupby("setting")["seed"].transform("nunique") > 1]
     seeds, _ = pd.factorize(runs["seed"], sort=True)
@@ -305,7 +300,32 @@ def _weigh_cells(runs: pd.DataFrame) -> pd.DataFrame:
         kept_rows, kept_columns = _choose_complete(counts == 0)
         inside = np.isin(row, kept_rows) & np.isin(column, kept_columns)
         weight[at[inside]] = 1 / (counts[row, column][inside] * len(kept_columns))
-    return runs.assign(weight=weight)[weight > 0]
+    return runs.assign(weight=weight)[weight > 0], tuple(uneven)
+
+
+def _choose_conditions(
+    runs: pd.DataFrame, condition: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.integer[Any]], NDArray[np.bool_]]:
+    """The conditions over which levels are compared, and which runs are in cells with all of them.
+
+    Of the conditions that all levels have, those with most missing runs are dropped in turn; those
+    are chosen with which most levels have two seeds, and the most of these. All runs where no
+    condition is at all levels, as random samplers draw them.
+    """
+    seed, level = (pd.factorize(runs[name], sort=True)[0] for name in ("seed", "level"))
+    present = np.zeros([each.max() + 1 for each in (condition, seed, level)], dtype=np.bool_)
+    present[condition, seed, level] = True
+    left = np.flatnonzero(np.all(np.any(present, axis=1), axis=1))
+    if not len(left):
+        return np.unique(condition), np.ones(len(runs), dtype=np.bool_)
+    least, choices = min(2, present.shape[1]), list[tuple[int, int, NDArray[np.intp]]]()
+    while len(left):
+        seeds = np.sum(np.all(present[left], axis=0), axis=0)
+        choices.append((int(np.sum(seeds >= least)), len(left), left))
+        left = np.delete(left, np.sum(~present[left], axis=(1, 2)).argmax())
+    chosen = max(choices, key=lambda choice: choice[:2])[2]
+    whole = np.asarray(np.all(present[chosen], axis=0))
+    return chosen, np.isin(condition, chosen) & whole[seed, level]
 
 
 def cell_covariance(

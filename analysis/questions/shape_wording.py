@@ -70,8 +70,8 @@ def state_shape(verdict: Verdict, levels: LevelScores) -> Verdict:
     without = f" {describe_left_out(verdict.left_out)}".rstrip()
     if levels.uneven and not find_obstacle(verdict):
         listed = [
-            f"{name} {join_words([format_value(name, value) for value in values])}"
-            for name, values in levels.uneven.items()
+            ", ".join(f"{name} {format_value(name, value)}" for name, value in values.items())
+            for values in levels.uneven
         ]
         without += f" Not compared: {'; '.join(listed)}, with which a level has too few scores."
     return replace(verdict, sentence=write_sentence(verdict) + without + scope)

@@ -17,6 +17,7 @@ NAMES = (
     "tails",
     "differences",
     "conditions",
+    "failures",
     "effects",
     "questions",
     "claims",

@@ -72,7 +72,7 @@ def test_levels_are_compared_with_the_values_that_all_of_them_have() -> None:
     middle = trials["mtd"].eq(trials["mtd"].unique()[3]) & trials["learning_rate"].eq(1e-2)
     for lost in (middle, middle & trials["seed"].gt(0)):
         levels = level_scores(trials[~lost], names)
-        assert levels.uneven == {"learning_rate": (1e-2,)}
+        assert levels.uneven == ({"learning_rate": 1e-2},)
         assert set(levels.runs["learning_rate"]) == {1e-4}
         offsets = levels.table.sub(levels.table.mean(axis=1), axis=0)
         np.testing.assert_allclose(offsets, 0, atol=1e-9)
