@@ -159,6 +159,8 @@ def draw(context: StudyContext) -> Drawing | None:
         parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
     if context.against_baseline is not None:
         parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
+    if context.levels.uneven:
+        parts.append("It is of all runs, whose other settings are not the same at all levels.")
     if len(choose_lines(context)) > 1:
         parts.append(
             f"Dotted lines are scores without training; “{BEFORE}” is that of the encoder read as "
@@ -255,8 +257,9 @@ TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"], answers=(ShapeQuestion,
 
 def _build_correlation(context: StudyContext) -> Contents | None:
     """The correlations; None where no seed has enough levels of MTD."""
-    curve_trials = context.write.frame(context.curve_trials)
-    table = compute_correlations(curve_trials)
+    # a mean of a level is over the same other settings as that of each other one
+    balanced = context.levels.table.melt(value_name="score", ignore_index=False).reset_index()
+    table = compute_correlations(context.write.frame(balanced.dropna()))
     if not len(table):
         return None
     levels, seeds = int(table["levels"].min()), int(table["seeds"].min())

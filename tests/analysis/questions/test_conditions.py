@@ -15,6 +15,7 @@ from mtdlab.analysis.questions.shape_wording import describe_conditions
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions as topic
 from mtdlab.analysis.report.topics.base import compose
+from mtdlab.analysis.report.topics.score import CORRELATION
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -86,6 +87,22 @@ def test_a_rate_at_which_runs_of_a_level_failed_makes_no_peak() -> None:
     whole = StudyContext(build_study(trials.assign(state="COMPLETE"))).verdict
     assert "Not compared" not in whole.sentence
     assert "at learning rates 0.0003 and 0.001, 160 steps" in whole.sentence
+
+
+def test_a_rate_at_which_runs_of_a_level_failed_changes_no_correlation() -> None:
+    """The score falls by a little with MTD; one level in the middle has lost its low scores."""
+    rates = [make_trials(noise=0).assign(learning_rate=rate) for rate in (3e-4, 1e-3)]
+    trials = pd.concat(rates, ignore_index=True)
+    trials["score"] = 50 - trials["mtd"].astype("float64") / 100
+    high, middle = trials["learning_rate"] == 1e-3, trials["mtd"] == trials["mtd"].unique()[5]
+    trials.loc[high, "score"] -= 30
+    trials = trials.assign(
+        number=range(len(trials)), state=np.where(high & middle, "FAIL", "COMPLETE")
+    )
+    shown = CORRELATION.build(StudyContext(build_study(trials)))
+    assert shown is not None
+    spearman = shown.csv["correlation"].set_index("measure")["mean"]["Spearman"]
+    assert spearman == pytest.approx(-1)
 
 
 def test_one_condition_or_none_with_several_levels_is_nothing_to_compare() -> None:
