@@ -309,8 +309,8 @@ def _choose_conditions(
     """The conditions over which levels are compared, and which runs are in cells with all of them.
 
     Of the conditions that all levels have, those with most missing runs are dropped in turn; those
-    are chosen with which most levels have two seeds, and the most of these. All runs where no
-    condition is at all levels, as random samplers draw them.
+    are chosen with which most levels have two seeds, or one, and the most of these. All runs where
+    no condition is at all levels, as random samplers draw them.
     """
     seed, level = (pd.factorize(runs[name], sort=True)[0] for name in ("seed", "level"))
     present = np.zeros([each.max() + 1 for each in (condition, seed, level)], dtype=np.bool_)
@@ -318,12 +318,12 @@ def _choose_conditions(
     left = np.flatnonzero(np.all(np.any(present, axis=1), axis=1))
     if not len(left):
         return np.unique(condition), np.ones(len(runs), dtype=np.bool_)
-    least, choices = min(2, present.shape[1]), list[tuple[int, int, NDArray[np.intp]]]()
+    choices = list[tuple[int, int, int, NDArray[np.intp]]]()
     while len(left):
         seeds = np.sum(np.all(present[left], axis=0), axis=0)
-        choices.append((int(np.sum(seeds >= least)), len(left), left))
+        choices.append((int(np.sum(seeds > 1)), int(np.sum(seeds > 0)), len(left), left))
         left = np.delete(left, np.sum(~present[left], axis=(1, 2)).argmax())
-    chosen = max(choices, key=lambda choice: choice[:2])[2]
+    chosen = max(choices, key=lambda choice: choice[:3])[3]
     whole = np.asarray(np.all(present[chosen], axis=0))
     return chosen, np.isin(condition, chosen) & whole[seed, level]
 
