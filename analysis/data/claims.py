@@ -40,6 +40,8 @@ class PaperClaim:
         compare, against: the side that is said to score more, and each one that it is compared
             with; without any, the values of `compare` themselves are said to be above 0.
         alike: the margin in points within which the sides are said to be; None: they are not.
+        least: what each difference is said to be above, in points: below 0 where the first side is
+            said to lose no more than that.
         sizes: printed differences in points, one for each of `against`; empty: none is printed.
         table: the published file that they are computed from, or empty.
         measure: what is compared of a run, see `mtdlab.analysis.questions.claim`.
@@ -58,6 +60,7 @@ class PaperClaim:
     compare: dict[str, Value] = field(default_factory=dict)
     against: list[dict[str, Value]] = field(default_factory=list)
     alike: float | None = None
+    least: float = 0.0
     sizes: list[float] = field(default_factory=list)
     table: str = ""
     measure: str = SCORE

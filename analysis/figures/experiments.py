@@ -16,7 +16,7 @@ from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import keep_points_in_view, scatter_runs
 from mtdlab.analysis.figures.spots import add_spots
-from mtdlab.analysis.inference.claims import SMALLER
+from mtdlab.analysis.inference.claims import SMALL, SMALLER
 
 # The colour of the highest cell, light enough for dark figures on every cell.
 _CELL = "#74b9dc"
@@ -33,6 +33,7 @@ _VERDICTS = {
     "replicated": style.mark_of(0),
     SMALLER: (style.mark_of(0)[0], "s"),
     "contradicted": style.mark_of(4),
+    SMALL: (style.RUN, "s"),
     "undecided": (style.RUN, "o"),
 }
 _LINEAR = 2.0

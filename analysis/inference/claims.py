@@ -21,10 +21,12 @@ ClaimVerdict = Literal[
     "replicated",
     "as claimed but less than half as large as printed",
     "contradicted",
+    "less than half as large as printed (direction open)",
     "undecided",
     "not tested",
 ]
 SMALLER: ClaimVerdict = "as claimed but less than half as large as printed"
+SMALL: ClaimVerdict = "less than half as large as printed (direction open)"
 AS_CLAIMED: tuple[ClaimVerdict, ...] = ("replicated", SMALLER)
 
 
@@ -46,22 +48,27 @@ class ClaimJudgement(Judgement):
 
 
 def judge_claim(
-    differences: Sequence[Paired], *, alike: float | None = None, small: Sequence[float] = ()
+    differences: Sequence[Paired],
+    *,
+    alike: float | None = None,
+    least: float = 0.0,
+    small: Sequence[float] = (),
 ) -> ClaimJudgement:
-    """What K differences of two seeds or more show of the claim that each is above 0.
+    """What K differences of two seeds or more show of the claim that each is above `least`.
 
     Replicated where the 95 % interval of each is (intersection-union, so that the number of
     differences needs no correction); `SMALLER` where one of them is shown to be nearer to 0 than
-    its value of `small`, which is 0 where that cannot be. Else contradicted where that is shown of
-    one, or where one lies below 0; both corrected for their number (Bonferroni).
+    its value of `small`, which is 0 where that cannot be. Else contradicted where one lies below
+    `least`, and `SMALL` where one is shown to be nearer to 0 than its value of `small`; both
+    corrected for their number (Bonferroni).
 
     With the margin `alike` the claim is that each is nearer to 0 than this, by two one-sided tests
     at 2.5 % each (Schuirmann 1987), and contradicted where the interval of one lies beyond it.
     """
     count, margin = len(differences), alike
     if margin is None:
-        claimed = [2 * paired.find_p_above(0.0) for paired in differences]
-        below = [2 * count * paired.find_p_above(0.0, -1) for paired in differences]
+        claimed = [2 * paired.find_p_above(least) for paired in differences]
+        below = [2 * count * paired.find_p_above(-least, -1) for paired in differences]
         within = [
             2 * count * _find_p_within(paired, size) if size > 0 else 1.0
             for paired, size in zip(differences, small or [0.0] * count, strict=True)
@@ -73,24 +80,24 @@ def judge_claim(
             2 * count * min(paired.find_p_above(margin, sign) for sign in (1, -1))
             for paired in differences
         ]
-    against = np.minimum(below, within)
-    place, verdict = int(np.argmax(claimed)), "undecided"
-    if claimed[place] <= ALPHA and min(within) <= ALPHA:
-        verdict, place = SMALLER, int(np.argmin(within))
-    elif claimed[place] <= ALPHA:
+    verdict: ClaimVerdict = "undecided"
+    place = int(np.argmax(claimed))
+    is_claimed, is_near = claimed[place] <= ALPHA, min(within) <= ALPHA
+    if is_claimed and not is_near:
         verdict = "replicated"
-    elif against.min() <= ALPHA:
-        verdict, place = "contradicted", int(np.argmin(against))
+    elif min(below) <= ALPHA:
+        verdict, place = "contradicted", int(np.argmin(below))
+    elif is_near:
+        verdict, place = SMALLER if is_claimed else SMALL, int(np.argmin(within))
     decisive = differences[place]
-    is_near = below[place] > ALPHA and verdict == "contradicted"
     return ClaimJudgement(
-        verdict=verdict,  # type: ignore[arg-type]
+        verdict=verdict,
         p_value=min(max(claimed), 1.0),
         seeds=len(decisive.values),
         items=decisive.items,
         place=place,
         size=decisive.estimate(),
-        by_equivalence=is_near or (margin is not None and verdict == "replicated"),
+        by_equivalence=verdict == SMALL or (margin is not None and verdict == "replicated"),
     )
 
 
@@ -99,13 +106,15 @@ def _find_p_within(paired: Paired, margin: float) -> float:
     return max(paired.find_p_above(-margin, sign) for sign in (1, -1))
 
 
-def find_need(paired: Paired, alike: float | None = None, small: float = 0.0) -> Needed:
+def find_need(
+    paired: Paired, alike: float | None = None, small: float = 0.0, least: float = 0.0
+) -> Needed:
     """The fewest seeds with which a difference as estimated is decided with 80 % power.
 
-    Where no number is enough with these items: how many are needed at least. `alike` and `small`
-    are as for `judge_claim`.
+    Where no number is enough with these items: how many are needed at least. The bounds are as for
+    `judge_claim`.
     """
-    mean = abs(float(paired.values.mean()))
+    mean = abs(float(paired.values.mean()) - least)
     distance = max(mean, small - mean) if alike is None else abs(mean - alike)
     of_run = float(paired.values.var(ddof=1))
     seeds = np.arange(2, MOST_SEEDS + 1)

@@ -281,9 +281,9 @@ def _weigh_runs(
         setting=runs.groupby(sorted({*varied, "mtd"}), dropna=False).ngroup(),
         level=merge_levels(runs["mtd"]),
     )
-    names = [name for name in varied if name not in _OF_LEVELS]
-    uneven: list[Any] = []
-    if names and len(runs):
+    cells, uneven = runs.groupby(["seed", "level"]), list[Any]()
+    names = [name for name in varied if name not in _OF_LEVELS and cells[name].nunique().max() > 1]
+    if names:
         condition = runs.groupby(names, dropna=False).ngroup().to_numpy(dtype=np.intp)
         chosen, inside = _choose_conditions(runs, condition)
         left = runs.loc[~np.isin(condition, chosen), names].drop_duplicates()

@@ -169,7 +169,9 @@ class ClaimQuestion:
             place = self.differences.index(least)
             return ClaimJudgement(place=place, size=least.estimate(), seeds=len(least.values))
         claim = self.claim
-        judged = judge_claim(self.differences, alike=claim.alike, small=self.small)
+        judged = judge_claim(
+            self.differences, alike=claim.alike, least=claim.least, small=self.small
+        )
         if not (judged.by_equivalence or self.unchanged):
             return judged
         names = ["queue_slice" if name == "slice" else name for name in claim.columns]
@@ -206,7 +208,7 @@ class ClaimQuestion:
             return None
         place = self.judged.place
         small = self.small[place] if self.small else 0.0
-        return find_need(self.differences[place], self.claim.alike, small)
+        return find_need(self.differences[place], self.claim.alike, small, self.claim.least)
 
     @cached_property
     def sizes(self) -> Sequence[float]:
@@ -222,9 +224,6 @@ class ClaimQuestion:
             if self.judged.history is None:
                 return f"it changed no score by more than {UNCHANGED:g} points"
             return "no difference, but history was not shown to vary"
-        judged = self.judged
-        if judged.by_equivalence and judged.verdict == "contradicted":
-            return "shown to be less than half of the printed size"
         if (need := self.need) is None:
             return ""
         if need.seeds:

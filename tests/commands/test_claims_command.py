@@ -26,12 +26,14 @@ def test_all_studies_of_the_database_are_read(command: Command) -> None:
         *("verdict", "claim", "source", "published", "here", "low", "high", "holm", "study")
     ]
     assert lines[1].split()[:2] == ["replicated", "slice-middle"]
-    assert lines[4].split()[0] == "contradicted"
+    assert lines[3].split()[0] == "contradicted"
+    assert lines[4].startswith("less than half as large as printed (direction open)")
     assert "claims are asked by no study here (--json lists them); files: " in " ".join(lines)
     assert "table7-initial-queue" in " ".join(lines)
     assert " ".join(lines).endswith(
-        "2 replicated and 2 contradicted of 4 tested claims. If none of them were true, 0.1 would "
-        "be as claimed by chance at most."
+        "2 replicated, 1 contradicted and 1 less than half as large as printed (direction open) of "
+        "4 tested claims. If none of them were true, chance would make at most 0.1 as claimed on "
+        "average."
     )
 
 
@@ -43,7 +45,7 @@ def test_as_json_every_claim_has_an_entry(command: Command) -> None:
     assert found["clusters-ten"]["verdict"] == "replicated"
     assert found["slice-middle"]["verdict"] == "not tested"
     assert found["slice-middle"]["mean"] is None
-    assert printed["summary"].startswith("1 replicated and 1 contradicted of 2 tested claims.")
+    assert printed["summary"].startswith("1 replicated and 1 less than half as large")
 
 
 def test_a_study_without_claims_and_one_that_is_missing(

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 
 from mtdlab.analysis.data.claims import PaperClaim
 from mtdlab.analysis.data.frames import NuisanceTrials, RecordedSetting, StudyFrames
-from mtdlab.analysis.inference.claims import AS_CLAIMED, judge_claim
+from mtdlab.analysis.inference.claims import AS_CLAIMED, SMALL, judge_claim
 from mtdlab.analysis.inference.intervals import variance_of_items
 from mtdlab.analysis.inference.pairing import Paired
 from mtdlab.analysis.questions.claim import ClaimQuestion
@@ -65,7 +65,7 @@ def measure(seeds: int, others: int, errors: str, datasets: int, seed: int) -> d
         verdict = judge_claim([null[0], *others_apart], small=small).verdict
         counts["more_of_one"] += verdict in AS_CLAIMED
         counts["alike"] += judge_claim(apart, alike=SIZE).verdict == "replicated"
-        counts["contradicted"] += judge_claim(apart, small=small).verdict == "contradicted"
+        counts["contradicted"] += judge_claim(apart, small=small).verdict in ("contradicted", SMALL)
         verdict = judge_claim(null, alike=SIZE).verdict
         counts["alike_contradicted"] += verdict == "contradicted"
     rates = {f"{name}_false": count / datasets for name, count in counts.items()}

@@ -15,7 +15,7 @@ from mtdlab.analysis.data.defaults import ALPHA
 from mtdlab.analysis.data.metric import write_fixed
 from mtdlab.analysis.data.tasks import label_score
 from mtdlab.analysis.experiments import EXPERIMENTS
-from mtdlab.analysis.inference.claims import AS_CLAIMED, SMALLER, judge_by_holm
+from mtdlab.analysis.inference.claims import AS_CLAIMED, SMALL, SMALLER, judge_by_holm
 from mtdlab.analysis.questions.claim import NAMES, UNCHANGED, ClaimQuestion, ask_claims
 from mtdlab.analysis.questions.wording import (
     PERCENT,
@@ -35,8 +35,9 @@ COLUMNS = (
 """The columns of the table of claims."""
 SIGNS: Mapping[str, str] = {
     "replicated": "✓",
-    SMALLER: "½",
+    SMALLER: "↓",
     "contradicted": "✗",
+    SMALL: "≪",
     "undecided": "?",
     "not tested": (NOT_TESTED := "–"),
 }
@@ -55,11 +56,12 @@ RULE = (
     f"Replicated: the {PERCENT} interval of each paired difference lies on the claimed side of 0, "
     f"or, of a claim of no difference, within its margin. {capitalise(SMALLER)}: so too, but one "
     f"that is printed as {CLEAR:g} point or more is shown to be less than half of that. "
-    "Contradicted: neither, and one lies on the other side, or is shown to be less than half. Not "
-    f"tested: also what changed no score of a seed by more than {UNCHANGED:g} points. Where a "
-    "claim names several differences, support takes all of them and needs no correction; what "
-    "contradicts it is corrected for their number (Bonferroni), which the intervals are not, so "
-    "that one of several may exclude 0 and decide nothing. Each claim has its own error rate of "
+    f"Contradicted: one lies on the other side. {capitalise(SMALL)}: one is shown to be less than "
+    f"half of that, on neither side of 0. Not tested: also what changed no score of a seed by more "
+    f"than {UNCHANGED:g} points. Where a claim names several differences, support takes all of "
+    "them and needs no correction; what is held against it is corrected for their number "
+    "(Bonferroni), which the intervals are not, so that one of several may exclude 0 and decide "
+    "nothing. Each claim has its own error rate of "
     "5 %; “not with Holm's rule for all tests” is one that does not hold with one rate for all. "
     "A printed size of less than 1 point is within the scatter of the paper's own values."
 )
@@ -190,7 +192,7 @@ def explain_claims(table: pd.DataFrame) -> str:
     # a bound is rounded up, to two digits
     digit = 10.0 ** (math.floor(math.log10(expected)) - 1)
     most = math.ceil(round(expected / digit, 9)) * digit
-    return f"If none of them were true, {most:.2g} would be as claimed by chance at most."
+    return f"If none of them were true, chance would make at most {most:.2g} as claimed on average."
 
 
 def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
@@ -280,9 +282,9 @@ def draw_claims(table: pd.DataFrame) -> Mapping[str, Drawing]:
         caption=(
             f"{count if len(shown) < len(tested) else ''}The paired difference of each claim with "
             f"its {PERCENT} interval, positive where it is as claimed: blue circles if replicated, "
-            "blue squares if less than half as large as printed, red triangles if contradicted, "
-            "grey if undecided. Diamonds are as published. The axis is linear up to 2 points and "
-            "logarithmic beyond; intervals that are cut off go on."
+            "squares if less than half as large as printed (blue: as claimed), red triangles if "
+            "contradicted, grey circles if undecided. Diamonds are as published. The axis is "
+            "linear up to 2 points and logarithmic beyond; intervals that are cut off go on."
         ),
         alt=f"{summarise_claims(table)}.",
         rigid=True,

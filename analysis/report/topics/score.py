@@ -13,7 +13,7 @@ from mtdlab.analysis.data.published import SOURCE, load_curve
 from mtdlab.analysis.data.runs import CONDITIONS, MTD_DECIMALS, format_mtd
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.best import varies_method, with_methods
-from mtdlab.analysis.inference.pairing import merge_levels
+from mtdlab.analysis.inference.pairing import level_scores, merge_levels
 from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
 from mtdlab.analysis.questions.shape import ShapeQuestion
 from mtdlab.analysis.questions.wording import PERCENT, over_all_looks
@@ -258,7 +258,8 @@ TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"], answers=(ShapeQuestion,
 def _build_correlation(context: StudyContext) -> Contents | None:
     """The correlations; None where no seed has enough levels of MTD."""
     # a mean of a level is over the same other settings as that of each other one
-    balanced = context.levels.table.melt(value_name="score", ignore_index=False).reset_index()
+    scores = level_scores(context.curve_trials, context.study.compared, beyond_run="keep")
+    balanced = scores.table.melt(value_name="score", ignore_index=False).reset_index()
     table = compute_correlations(context.write.frame(balanced.dropna()))
     if not len(table):
         return None

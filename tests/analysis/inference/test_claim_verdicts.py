@@ -8,6 +8,7 @@ from scipy import stats
 
 from mtdlab.analysis.inference.claims import (
     AS_CLAIMED,
+    SMALL,
     SMALLER,
     ClaimJudgement,
     find_need,
@@ -45,15 +46,25 @@ def test_a_claim_of_a_difference() -> None:
     assert one_below.size == BELOW.estimate()
 
 
-def test_a_printed_size_is_contradicted_by_less_than_half_of_it() -> None:
+def test_a_printed_size_is_refuted_by_less_than_half_of_it_and_its_direction_left_open() -> None:
     # its interval is within 1.2 of 0
     assert abs(AROUND.estimate().low) < 1.3
-    assert judge(AROUND, small=[4.0]).verdict == "contradicted"
+    assert judge(AROUND, small=[4.0]).verdict == SMALL
     assert judge(AROUND, small=[4.0]).by_equivalence
+    # what lies below 0 is contradicted, however small
+    assert judge(BELOW, small=[10.0]).verdict == "contradicted"
     assert judge(AROUND, small=[0.5]).verdict == "undecided"
     # a size below 1 point is within the paper's own scatter
     assert judge(AROUND, small=[0.0]).verdict == "undecided"
     assert not judge(BELOW, small=[10.0]).by_equivalence
+
+
+def test_a_claim_of_no_gain_holds_of_a_loss_and_of_a_small_gain() -> None:
+    """Each difference is said to be above -1."""
+    near, gains, loses = (Paired(np.array([at, at + 0.2, at - 0.2])) for at in (-0.3, -2.0, 3.0))
+    assert judge(near, loses, least=-1.0).verdict == "replicated"
+    assert judge(near, gains, least=-1.0).verdict == "contradicted"
+    assert judge(near).verdict == "undecided"
 
 
 def test_a_claim_that_holds_is_told_from_one_that_holds_in_its_size() -> None:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from mtdlab.analysis.data.claims import load_claims
 from mtdlab.analysis.data.frames import Plan
-from mtdlab.analysis.inference.claims import SMALLER
+from mtdlab.analysis.inference.claims import SMALL, SMALLER
 from mtdlab.analysis.report import multi_study, write_multi_study
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.headline import build_headline
@@ -40,7 +40,7 @@ def tabulate(*studies: object, **options: bool) -> pd.DataFrame:
 def test_a_table_begins_with_what_is_shown() -> None:
     table = tabulate(SLICES, CLUSTERS)
     assert [*table] == [*claims.COLUMNS]
-    assert table["verdict"].tolist() == ["replicated"] * 2 + ["contradicted"] * 2
+    assert table["verdict"].tolist() == ["replicated"] * 2 + ["contradicted", SMALL]
     assert table["name"].tolist()[:2] == ["slice-middle", "clusters-ten"]
     middle = table.iloc[0]
     assert (middle["published"], middle["study"]) == ("+0.92", "table8-queue-slices-small")
@@ -48,13 +48,15 @@ def test_a_table_begins_with_what_is_shown() -> None:
     assert "4 seeds; encoder not recorded; 320,000 sentences; " in middle["scale"]
     # two of four claims, each with the share of Holm's rule
     assert set(table["holm"]) <= {"yes", "no"}
-    assert claims.summarise_claims(table) == "2 replicated and 2 contradicted of 4 tested claims"
-    assert "0.1 would be as claimed by chance" in claims.explain_claims(table)
+    assert claims.summarise_claims(table) == (
+        f"2 replicated, 1 contradicted and 1 {SMALL} of 4 tested claims"
+    )
+    assert "chance would make at most 0.1 as claimed" in claims.explain_claims(table)
     alone = table.assign(holm="no")
     shown = claims.show_claims(alone)
     [verdict] = [at for at, column in enumerate(shown.columns) if "verdict" in column.label]
     assert [row[verdict].partition(":")[0] for row in shown.rows] == (
-        ["✓ replicated, not with Holm's rule for all tests"] * 2 + ["✗ contradicted"] * 2
+        ["✓ replicated, not with Holm's rule for all tests"] * 2 + ["✗ contradicted", f"≪ {SMALL}"]
     )
 
 
@@ -107,7 +109,7 @@ def test_a_page_over_several_studies_begins_with_the_claims(
         [SLICES, CLUSTERS], tmp_path, name="paper", generated="now", version="0"
     )
     page = written.page.read_text(encoding="utf-8")
-    assert "<h1>2 replicated and 2 contradicted of 4 tested claims</h1>" in page
+    assert f"<h1>2 replicated, 1 contradicted and 1 {SMALL} of 4 tested claims</h1>" in page
     assert 'href="../table8-queue-slices-small/index.html#queue-slices"' in page
     own = (tmp_path / "table8-queue-slices-small" / "index.html").read_text(encoding="utf-8")
     assert 'id="queue-slices"' in own
@@ -185,7 +187,7 @@ def test_a_claim_has_no_interval_of_a_difference_that_the_answer_states() -> Non
 def test_what_is_as_claimed_but_smaller_is_named_so_everywhere() -> None:
     table = tabulate(study_of([({"queue_clusters": count}, 40 + count / 50) for count in (5, 0)]))
     [row] = table.to_dict("records")
-    assert row["verdict"] == "contradicted"
+    assert row["verdict"] == SMALL
     loses = study_of([({"queue_clusters": 0}, 40.6), ({"queue_clusters": 5}, 40.0)])
     jitter = 0.1 * loses.trials["seed"] * (loses.trials["queue_clusters"] == 5)
     seeds = 40.0 + loses.trials["seed"] + 0.6 * (loses.trials["queue_clusters"] == 0)
@@ -197,8 +199,8 @@ def test_what_is_as_claimed_but_smaller_is_named_so_everywhere() -> None:
     assert row["holm"] == "yes"
     assert claims.summarise_claims(table) == f"1 {SMALLER} of 1 tested claim"
     [line] = claims.list_lines(table)
-    assert line.startswith(f"½ {SMALLER}: “Five cluster centroids")
-    assert f"½ {SMALLER}" in claims.show_claims(table).rows[0]
+    assert line.startswith(f"↓ {SMALLER}: “Five cluster centroids")
+    assert f"↓ {SMALLER}" in claims.show_claims(table).rows[0]
     ax = Figure().subplots()
     [(_, panel)] = claims.draw_claims(table)["claims"].panels
     panel(ax)
@@ -231,7 +233,7 @@ def test_tests_are_counted_apart_from_claims() -> None:
 )
 def test_the_most_that_chance_gives_is_rounded_up(tests: int, most: str) -> None:
     table = pd.DataFrame({"verdict": ["undecided"] * tests})
-    assert f", {most} would be as claimed by chance at most" in claims.explain_claims(table)
+    assert f"chance would make at most {most} as claimed on average" in claims.explain_claims(table)
 
 
 def test_a_difference_that_is_rounded_to_0_has_no_sign() -> None:
