@@ -9,7 +9,7 @@ so that neither error is halved. What this assumes is in docs/explanation/eviden
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,6 +44,12 @@ Configuration = str | Mapping[str, Any]
 """What names a configuration: text, or its settings by name."""
 _BASELINE = "baseline"
 """The name of a study's own baseline."""
+_FEWEST_ZEROS = 5
+"""With so many seeds differences that are all 0 show that nothing differs, also of rounded scores.
+
+Of scores rounded to 1 point, with runs that deviate by 0.7, two seeds differ by 0 in 16 % where a
+candidate is better by half a point, five in 1 %.
+"""
 _WITHOUT_SCORE = ("FAIL", "PRUNED")
 """States of runs that have ended without a score."""
 
@@ -78,6 +84,7 @@ class Decision:
         ended: the seeds of the candidate, and those of the baseline, whose runs have ended.
         looks: the numbers of seeds of the looks so far, of the session or the study, over which
             both errors hold. candidates: how many the session has; 0 without one.
+        failed_score: what a run that failed counts, as stated; None: it has no score.
         more_seeds: how many more give an answer with 80 % power, if all is as estimated; None with
             an answer, where more than 512 are needed, and where a study plans no further look.
     """
@@ -95,6 +102,7 @@ class Decision:
     looks: tuple[int, ...] = ()
     candidates: int = 0
     more_seeds: int | None = None
+    failed_score: float | None = None
 
     @property
     def failures(self) -> str:
@@ -154,7 +162,7 @@ def decide(
     margin = float(study.margin if margin is None else margin)
     if not 0 <= margin < math.inf:
         raise ValueError(f"the margin is {margin:g}; it must be a number of at least 0")
-    write = study.score_format
+    write, stated = study.score_format, failed_score
     if failed_score is not None:
         if not math.isfinite(failed_score):
             raise ValueError(f"a failed run cannot count {failed_score:g}; give a finite score")
@@ -179,6 +187,7 @@ def decide(
         shared=tuple(differences.index.tolist()),
         left_out=left_out if study.has_seeds else ((), ()),
         ended=ended,
+        failed_score=stated,
     )
     if len(differences) < 2:
         return untested
@@ -189,14 +198,17 @@ def decide(
     unkept = nullcontext(list[SessionComparison]())
     is_of = partial(_has_runs_of, study, failed_score)
     with open_session(Path(session), terms, study.alpha, is_of) if session else unkept as kept:
-        comparison = find_comparison(kept, terms, *names, study.alpha)
+        known = next((one for one in kept if _is_of(study, one, sides)), None)
+        of_session = (known.baseline, known.candidate) if known else names
+        comparison = find_comparison(kept, terms, *of_session, study.alpha)
         comparison.look(differences, pd.concat([new, old])["score"], write)
         looks = _find_looks(study, comparison if session else None)
         paired = pair_runs(new, old, [study.items] * 2)
         low, high = (paired.estimate(1 - 2 * p_value) for p_value in looks.nominal())
         difference = Estimate(low.mean, low.low, high.high)
         # equal differences have no scatter, and so no interval
-        if low.mean != 0 and not np.ptp(round_scores(differences, new["score"])):
+        is_equal = not np.ptp(round_scores(differences, new["score"]))
+        if is_equal and (low.mean != 0 or len(differences) < _FEWEST_ZEROS):
             difference = Estimate(low.mean)
         more_failed = ended[0].rate - ended[1].rate if failed_score is None else 0.0
         answer = _find_answer(difference, margin, more_failed)
@@ -213,6 +225,15 @@ def decide(
         candidates=len(kept) if session else 0,
         more_seeds=more,
     )
+
+
+def _is_of(study: StudyFrames, known: SessionComparison, sides: Sequence[pd.DataFrame]) -> bool:
+    """Whether a comparison is of the runs of these sides, in whatever words it names them."""
+    with suppress(ValueError):
+        *others, _ = _find_runs(study, known.candidate, known.baseline)
+        pairs = zip(sides, others, strict=True)
+        return all({*side["number"]} == {*other["number"]} for side, other in pairs)
+    return False
 
 
 @dataclass(frozen=True)
@@ -291,8 +312,8 @@ def _count_more(values: Floats, interval: Estimate, margin: float, looks: _Looks
     if looks.planned:
         return next((seeds - count for seeds in looks.planned[len(looks.past) :]), None)
     if math.isnan(interval.low):
-        # seeds that differ by the same again give no interval either
-        return None
+        # seeds that differ by the same again give no interval either, unless by nothing
+        return None if mean else _FEWEST_ZEROS - count
     error = (interval.low - mean) / special.stdtrit(count - 1, looks.nominal()[0])
     of_items = max(error**2 - deviation**2 / count, 0.0)
 

@@ -36,7 +36,7 @@ from mtdlab.analysis.inference.shapes import ShapeTests, shape_tests
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import PARTS
 
-_OF_LEVELS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))
+OF_LEVELS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))
 """Settings that make up MTD, or whose values follow from the size of the queue."""
 MOST_LEVELS = 30
 """The most levels that are compared; more, as random samplers produce, are merged."""
@@ -282,7 +282,7 @@ def _weigh_runs(
         level=merge_levels(runs["mtd"]),
     )
     cells, uneven = runs.groupby(["seed", "level"]), list[Any]()
-    names = [name for name in varied if name not in _OF_LEVELS and cells[name].nunique().max() > 1]
+    names = [name for name in varied if name not in OF_LEVELS and cells[name].nunique().max() > 1]
     if names:
         condition = runs.groupby(names, dropna=False).ngroup().to_numpy(dtype=np.intp)
         chosen, inside = _choose_conditions(runs, condition)

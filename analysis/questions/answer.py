@@ -77,7 +77,7 @@ class Answer:
         effect: the difference on which the answer rests; None where nothing is compared.
         stated: the answer in sentences that stand alone, where the page has others.
         is_below_baseline: whether that configuration is shown to score less than the baseline.
-        is_doubted: whether it says that training did not raise the score.
+        is_doubted: whether it says too that training did not raise the score.
     """
 
     heading: str
@@ -110,9 +110,7 @@ class Answer:
     @property
     def verdict(self) -> Judgement:
         """The numbers of the question, with the answer as their sentence."""
-        # the certainty of a doubt states its effect
-        text = replace(self, effect=None).sentence if self.is_doubted else self.sentence
-        return replace(self.judged, sentence=self.stated or text)
+        return replace(self.judged, sentence=self.stated or self.sentence)
 
 
 def list_numbers(judged: Judgement) -> Mapping[str, Any]:

@@ -160,9 +160,9 @@ class DifferencesQuestion(Question):
         equal = ""
         if judged.is_within:
             equal = f"Shown to be smaller than the margin of {self.write.stated_margin}."
-        tested = f"{state_p(judged)}; {format_count(judged.seeds, 'seed')}"
-        how = f", simultaneous for {len(judged.sizes)} differences" if several else ""
-        return join_sentences(equal, f"Paired by seed{how}; {tested}.")
+        seeds = format_count(judged.seeds, "seed")
+        how = f", for all {len(judged.sizes)} differences together" if several else ""
+        return join_sentences(equal, f"Paired by seed; {state_p(judged)}{how}; {seeds}.")
 
     def find_next_step(self) -> NextStep:
         if self.outcome not in (QuestionOutcome.SHOWN, QuestionOutcome.OPPOSITE):

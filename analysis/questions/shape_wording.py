@@ -144,6 +144,8 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
         none = f"MTD makes no difference {span}"
         return claim_within(verdict, none, f"Any two levels of MTD {span}")
     none = f"no effect of MTD between {first} and {last} is significant"
+    if any(lead.size.low > 0 for lead in verdict.leads):
+        none = f"levels of MTD differ, but neither a {say('peak')} nor a trend is significant"
     return f"Inconclusive: {find_obstacle(verdict) or none}"
 
 

@@ -175,7 +175,7 @@ def _hold_against_baseline(results: StudyResults, answer: Answer) -> Answer:
 
 
 def _doubt_without_gain(results: StudyResults, answer: Answer) -> Answer:
-    """The answer behind the finding that training did not raise the score, where this is so."""
+    """The answer with the finding that training did not raise the score, where this is so."""
     trials, settings = results.trials, results.study.settings
     untrained = trials["score_before"].astype("float64")
     known = completed_runs(trials.assign(score=trials["score"].astype("float64") - untrained))
@@ -195,18 +195,21 @@ def _doubt_without_gain(results: StudyResults, answer: Answer) -> Answer:
         f"({interval}{format_count(gain.seeds, 'seed')})."
     )
     lowered, raise_ = ("raised", "lower") if write.is_turned else ("lowered", "raise")
+    training = f"was not shown to {raise_}"
+    if change.high < 0:
+        training = lowered
+    gained = Difference(
+        change, LEVEL, f"after training minus before it, {there}", score_format=write
+    )
     return replace(
         answer,
-        heading=f"Training {lowered} the score"
-        if change.high < 0
-        else f"Training was not shown to {raise_} the score",
-        certainty=join_sentences(found, answer.sentence),
-        effect=Difference(
-            change, LEVEL, f"after training minus before it, {there}", score_format=write
-        ),
+        heading=f"{answer.heading}; training {training} the score",
+        certainty=join_sentences(found, answer.certainty),
+        effect=answer.effect or gained,
         recommendation=write.say("Highest mean, not above that before training"),
         is_doubted=True,
-        stated="",
+        stated=answer.stated
+        and join_sentences(answer.stated, f"Training {training} the score.", found),
     )
 
 

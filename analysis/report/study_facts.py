@@ -199,7 +199,7 @@ def describe_scope(context: StudyContext) -> str:
     answer = context.answer
     if answer.number is None:
         return ""
-    return join_sentences(f"{answer.scope}; {describe_encoder(context)}.", answer.these)
+    return join_sentences(f"{answer.scope}; all of {describe_encoder(context)}.", answer.these)
 
 
 def define_points(context: StudyContext) -> str:

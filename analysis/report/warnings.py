@@ -21,6 +21,7 @@ from mtdlab.analysis.data.runs import (
 )
 from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.best import number_configurations
+from mtdlab.analysis.inference.pairing import OF_LEVELS
 from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import clean
@@ -187,6 +188,18 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
         yield (
             f"Of what makes up MTD only {varied[0]} varies: its effect and that of MTD cannot be "
             "told apart."
+        )
+    compared = context.levels.runs
+    by_level = compared.groupby("mtd")
+    tied = [
+        name
+        for name in free_settings(compared, context.study.compared)
+        if name not in OF_LEVELS and by_level[name].nunique(dropna=False).max() == 1
+    ]
+    if tied and levels > 1:
+        yield (
+            f"Each level of MTD has one value of {', '.join(map(clean, tied))}: what differs "
+            "between levels may come from that."
         )
     if len(context.curve_trials) < len(context.trials) and levels > 1:
         method = context.name_method(runs["method"].dropna().iloc[0])

@@ -172,6 +172,8 @@ def _sentences(decision: "Decision", write: ScoreFormat, *, plans_looks: bool) -
     yield f"Each end of the interval is {bound} for {scope}."
     if decision.failures:
         yield f"{decision.failures}."
+    if decision.failures and decision.failed_score is not None:
+        yield f"A run that failed counts {write.with_unit(f'{decision.failed_score:g}')}."
     yield from _missing_sentences(decision)
 
 
@@ -193,7 +195,8 @@ def _missing_sentences(decision: "Decision") -> Iterator[str]:
     for name, seeds in zip(names, decision.left_out, strict=True):
         if seeds:
             count, listed = format_count(len(seeds), "seed"), ", ".join(map(str, seeds[:10]))
-            yield f"Left out: {count} without a score of {name} ({listed})."
+            more = f" and {len(seeds) - 10} more" if len(seeds) > 10 else ""
+            yield f"Left out: {count} without a score of {name} ({listed}{more})."
 
 
 def _untested_sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:

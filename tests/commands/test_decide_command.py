@@ -187,6 +187,7 @@ def test_failures_of_the_candidate_alone_have_an_exit_code(table: Path, command:
     assert "2 of 4 seeds have no score with rate=0.2, 0 of 4 with rate=0.1." in text
     text = command(f"{PAIR} rate=0.2 --failed-score 60", 11).stdout
     assert "4 common seeds" in " ".join(text.split())
+    assert "A run that failed counts 60 points." in " ".join(text.split())
 
 
 @pytest.mark.parametrize("column", ["configuration", "lr"])

@@ -96,8 +96,8 @@ def _describe_others(comparison: Comparison) -> str:
     text = f"Means are over {', '.join(texts)}." if texts else ""
     if comparison.left_out:
         text += (
-            f" {format_count(comparison.left_out, 'trial')} excluded, whose seed did not run their "
-            "other settings at every row."
+            f" {format_count(comparison.left_out, 'trial')} left out: not every row was run with "
+            "their other settings and seed."
         )
     return text.strip()
 

@@ -15,6 +15,7 @@ from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.best import varies_method, with_methods
 from mtdlab.analysis.inference.pairing import level_scores, merge_levels
 from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
+from mtdlab.analysis.questions.interaction import InteractionQuestion
 from mtdlab.analysis.questions.shape import ShapeQuestion
 from mtdlab.analysis.questions.wording import PERCENT, over_all_looks
 from mtdlab.analysis.report.cells import (
@@ -117,7 +118,11 @@ def describe(context: StudyContext) -> tuple[str, ...]:
     compared, chosen = context.levels.runs, context.study.nuisance
     possible = [name for name in CONDITIONS if name in compared and name not in chosen]
     if verdict and any(compared[name].nunique() > 1 for name in possible):
-        verdict += f" It is of means over these; each has a verdict under “{ROBUSTNESS}”."
+        each = f"each has a verdict under “{ROBUSTNESS}”"
+        if isinstance(context.question, InteractionQuestion) and context.answer.is_decided:
+            # what holds on average is then true of none
+            return (f"Conditions are not compared together, since they interact; {each}.",)
+        verdict += f" It is of means over these; {each}."
     return verdict, _describe_seeds(context), _bound(context)
 
 

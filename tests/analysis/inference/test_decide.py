@@ -62,7 +62,7 @@ def pair_of(differences: Sequence[float], **fields: Any) -> StudyFrames:
         ([0.3, 0.9, -0.4, 0.5], 0.5, "more seeds"),
         # nothing lies within no margin
         ([-0.1, 0.1, 0.0, 0.05], 0.0, "more seeds"),
-        ([0.0, 0.0, 0.0], 0.5, "equivalent"),
+        ([0.0] * 5, 0.5, "equivalent"),
     ],
 )
 def test_the_answer(differences: list[float], margin: float, answer: str) -> None:
@@ -180,6 +180,28 @@ def test_differences_without_scatter_decide_nothing() -> None:
     found = decide(pair_of([0.5, 0.5, 0.5]), "c1", baseline="c0")
     assert (found.answer, found.more_seeds) == ("more seeds", None)
     assert math.isnan(found.difference.low)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "answer"), [(2, "more seeds"), (4, "more seeds"), (5, "equivalent")]
+)
+def test_a_few_differences_of_0_show_nothing(seeds: int, answer: str) -> None:
+    """Of rounded scores two seeds are often equal where the candidate is better."""
+    found = decide(pair_of([0.0] * seeds), "c1", baseline="c0")
+    assert (found.answer, found.more_seeds) == (answer, None if seeds > 4 else 5 - seeds)
+    assert math.isnan(found.difference.low) == (seeds < 5)
+
+
+def test_a_comparison_of_a_session_is_told_by_its_runs(tmp_path: Path) -> None:
+    """Other words for the same configurations are no new candidate."""
+    study, session = pair_of([0.3, 0.9, -0.4, 0.5]), tmp_path / "s.json"
+    first = decide(study, "c1", baseline="c0", session=session)
+    again = decide(study, "rate=1e-1", baseline="name=c0,rate=0.0", session=session)
+    assert (again.looks, again.candidates) == (first.looks, first.candidates) == ((4,), 1)
+    assert again.difference == first.difference
+    assert again.candidate == "rate=1e-1"
+    turned = decide(study, "c0", baseline="c1", session=session)
+    assert turned.candidates == 2
 
 
 @pytest.mark.parametrize(

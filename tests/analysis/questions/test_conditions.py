@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtdlab.analysis.data.frames import PROBE_COLUMNS
+from mtdlab.analysis.data.frames import PROBE_COLUMNS, Plan
 from mtdlab.analysis.questions.conditions import Condition, compute_conditions, find_conditions
 from mtdlab.analysis.questions.shape_wording import describe_conditions
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions as topic
 from mtdlab.analysis.report.topics.base import compose
-from mtdlab.analysis.report.topics.score import CORRELATION
+from mtdlab.analysis.report.topics.score import CORRELATION, describe
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -87,6 +87,22 @@ def test_a_rate_at_which_runs_of_a_level_failed_makes_no_peak() -> None:
     whole = StudyContext(build_study(trials.assign(state="COMPLETE"))).verdict
     assert "Not compared" not in whole.sentence
     assert "at learning rates 0.0003 and 0.001, 160 steps" in whole.sentence
+
+
+def test_conditions_that_interact_are_not_compared_together() -> None:
+    trials = conditioned(((3e-4, 160, 18.0), (1e-3, 160, 18.0)))
+    trials["score"] += 50 * (trials["ema_decay"] > 0.9) * (trials["learning_rate"] > 5e-4)
+    values = {"metric": "sts_average", "beyond_run": "leave-out", "alpha": 0.05, "margin": 0.5}
+    texts = []
+    for asked in ({"interaction": ["ema_decay", "learning_rate"]}, {"effect": "ema_decay"}):
+        plan = Plan(0, values | {"looks": [3], "questions": [asked]}, "")
+        context = StudyContext(replace(build_study(trials), plans=(plan,)))
+        texts.append(" ".join(describe(context)))
+    assert texts[0] == (
+        "Conditions are not compared together, since they interact; each has a verdict under "
+        "“Robustness of the optimum”."
+    )
+    assert "It is of means over these; each has a verdict under" in texts[1]
 
 
 def test_a_rate_at_which_runs_of_a_level_failed_changes_no_correlation() -> None:

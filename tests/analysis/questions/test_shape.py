@@ -137,15 +137,20 @@ def test_a_flat_score_states_its_margin_and_significance_level() -> None:
 def test_an_inconclusive_verdict_has_both_p_values() -> None:
     every = (10.0, 18.0, 28.0, 41.0, 75.0, 120.0, 208.0)
     text = (
-        f"Inconclusive: no effect of MTD between 10 and 208 is significant. {_LARGEST}p = 0.2 for "
-        f"a peak, p = 0.34 for a trend; {_COUNTS} Statistically indistinguishable from the best of "
-        "7 levels (95 % confidence): 7 levels of MTD from 10 to 208."
+        "Inconclusive: levels of MTD differ, but neither a peak nor a trend is significant. "
+        f"{_LARGEST}p = 0.2 for a peak, p = 0.34 for a trend; {_COUNTS} Statistically "
+        "indistinguishable from the best of 7 levels (95 % confidence): 7 levels of MTD from 10 to "
+        "208."
     )
     seeds = replace(BASE, optimal_range=every)
     assert write_sentence(seeds) == text
     means = replace(seeds, seeds=0, known_errors=True)
     given = "7 levels, MTD 10 to 208, standard errors as given."
     assert write_sentence(means) == text.replace(_COUNTS, given)
+    # whose differences may be 0
+    alike = tuple(Lead(lead.mtd, Estimate(lead.size.mean, -1.0, 9.0)) for lead in BASE.leads)
+    none = "Inconclusive: no effect of MTD between 10 and 208 is significant"
+    assert answer_shape(replace(seeds, leads=alike)) == none
 
 
 def test_what_is_not_tested_begins_a_sentence() -> None:
