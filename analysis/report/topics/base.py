@@ -28,7 +28,7 @@ __all__ = ["Axes", "Contents", "Draw", "Drawing", "StudyContext", "Table", "Topi
 
 Draw = Callable[[Axes], None]
 
-_WIDE, _NARROW, _HEIGHT = 8.0, 4.2, 3.9
+_WIDE, _NARROW, HEIGHT, _MOST_LEAD = 8.0, 4.2, 3.9, 5.4
 LEAD_WIDTH = 7.0
 """The width of the main figure in inches; on a wide page it stands beside the answer."""
 _MOST_NARROW = 3.5
@@ -55,7 +55,7 @@ class Drawing:
     panels: Sequence[tuple[str, Draw]]
     caption: str
     alt: str
-    height: float = _HEIGHT
+    height: float = HEIGHT
     rigid: bool = False
     width: float = _WIDE
     scores: ScoreFormat | None = None
@@ -181,13 +181,13 @@ def choose_main_figure(
         ):
             if drawing is None:
                 continue
-            most = _HEIGHT if drawing.rows == 1 else _ROW
+            most = _MOST_LEAD if drawing.rows == 1 else _ROW
             height = drawing.height if drawing.rigid else min(drawing.height, most)
             low = replace(drawing, width=LEAD_WIDTH, height=height)
             if drawing.rows <= 2 or drawing.rigid:
                 return key, low
             first, draw = drawing.panels[0]
             caption = f"{capitalise(first)}; more in the section “{topic.title}”."
-            height = min(drawing.height, _HEIGHT)
+            height = min(drawing.height, HEIGHT)
             return "main", replace(low, panels=[("", draw)], caption=caption, height=height)
     return None

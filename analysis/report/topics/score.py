@@ -26,6 +26,7 @@ from mtdlab.analysis.report.cells import (
     make_table,
 )
 from mtdlab.analysis.report.topics.base import (
+    HEIGHT,
     Axes,
     Contents,
     Draw,
@@ -40,7 +41,7 @@ from mtdlab.analysis.report.topics.references import BEFORE, choose_lines
 from mtdlab.analysis.statistics.baseline import name_baseline
 from mtdlab.analysis.statistics.curves import compute_correlations, compute_tasks
 
-_MOST_MARKED = 6
+_MOST_MARKED, _LINE = 6, 0.17
 _TITLE = "Score against maximum traceable distance"
 
 
@@ -186,7 +187,16 @@ def draw(context: StudyContext) -> Drawing | None:
         panels,
         caption=" ".join(parts),
         alt=f"{shown} {verdict.sentence}",
+        height=HEIGHT + _LINE * _count_lines(context),
     )
+
+
+def _count_lines(context: StudyContext) -> int:
+    """How many lines the legend has beside those of every study, in one column."""
+    marks = sum(
+        context.cells[name].nunique() for name in PARTS if context.cells[name].nunique() > 1
+    )
+    return marks + len(choose_lines(context)) if _marks(context) else 0
 
 
 def _curves(context: StudyContext) -> bool:
