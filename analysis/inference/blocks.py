@@ -39,7 +39,7 @@ from scipy import special
 from mtdlab.analysis.inference.kept import keep
 from mtdlab.analysis.measures import Floats
 
-_LEAST_VARIANCE = 1e-24
+_LEAST_VARIANCE = 1e-40
 _ZERO = 1e-9
 """The share of the largest singular value up to which one counts as 0."""
 _LEAST_FREEDOM = 1e-6

@@ -132,7 +132,7 @@ def null_for(null: Null, scores: Floats, items: Floats | None) -> Null:
         return null
     # the items' share of the variance, above 0 also where runs do not scatter
     variance = float(null.errors.fit(scores).typical)
-    share = items / max(variance, 1e-9 * float(np.trace(items)), 1e-24)
+    share = items / max(variance, 1e-9 * float(np.trace(items)), 1e-40)
     return null_with_items(null, share)
 
 

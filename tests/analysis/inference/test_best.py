@@ -9,6 +9,7 @@ from scipy import stats
 
 from mtdlab.analysis.data.frames import RecordedSetting
 from mtdlab.analysis.inference.best import BestVerdict, best_scores, judge_best
+from mtdlab.analysis.inference.simultaneous import compare_own
 from mtdlab.analysis.measures import Floats
 
 SETTINGS = {name: RecordedSetting(name) for name in ("method", "learning_rate")}
@@ -140,3 +141,15 @@ def test_a_pair_outside_of_those_asked_about_does_not_count() -> None:
         among = np.isin(range(3), asked)[None]
         assert scores.tests.are_flat(fit, 0.05, 0.5, among)[0] == (2 not in asked)
     assert not scores.tests.are_flat(fit, 0.05, 0.5)[0]
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e6])
+def test_intervals_follow_the_unit_of_the_scores(unit: float) -> None:
+    """A least variance for scores of 70 points would be that of scores of 1e-12."""
+    scores = np.array([[70.0, 71.0], [70.3, 71.5], [70.6, 71.4], [70.9, 72.1]])
+    rows = np.array([[-1.0, 1.0]])
+    widths = []
+    for factor in (1.0, unit):
+        family, fit = compare_own(factor * scores, rows, None)
+        widths.append(family.intervals(fit, 0.05)[1] / factor)
+    np.testing.assert_allclose(widths[1], widths[0], rtol=1e-3)
