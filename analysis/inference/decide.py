@@ -377,6 +377,10 @@ def _select(
     """The runs of the one configuration that messages call `named`, ValueError without one."""
     name, all_runs = ",".join(parts), runs
     alone = [key for key in NAMING if key in keys and _equals(runs[key], name).any()]
+    if len({tuple(all_runs["number"][_equals(all_runs[key], name)]) for key in alone}) > 1:
+        raise ValueError(
+            f"{named}: {name!r} stands in {' and '.join(alone)}; write {alone[0]}={name} or another"
+        )
     for part in [f"{key}={name}" for key in alone[:1]] or parts:
         key, _, value = (text.strip() for text in part.partition("="))
         if key in study.nuisance:

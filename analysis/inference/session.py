@@ -87,11 +87,17 @@ def find_comparison(
 
 
 def _follows(session: list[SessionComparison], terms: str, alpha: float) -> bool:
-    """Whether the levels of a session are those that `find_comparison` gave, one after another."""
+    """Whether the levels of a session are those that `find_comparison` gave, one after another.
+
+    Each of its comparisons has looks too, in which a seed occurs once.
+    """
     again: list[SessionComparison] = []
     for place, known in enumerate(session):
         found = find_comparison(again, terms, known.baseline, known.candidate, alpha)
         found.kept_at = known.kept_at
+        seeds = [seed for look in known.seen for seed in look]
+        if not seeds or len({*seeds}) < len(seeds):
+            return False
         has_place = len(again) == place + 1 and place < (known.kept_at or len(session))
         if not has_place or not math.isclose(found.level, known.level, rel_tol=1e-9):
             return False
@@ -142,7 +148,8 @@ def open_session(
         if not _follows(session, terms, alpha):
             raise ValueError(
                 f"session {named} was edited: its candidates do not have the parts of the error "
-                "that follow from their order and from what was kept; move it away to begin anew"
+                "that follow from their order and from what was kept, or lack their looks; move it "
+                "away to begin anew"
             )
         yield session
         unfinished = file.with_name(f".{file.name}.partial")

@@ -192,6 +192,29 @@ def test_a_few_differences_of_0_show_nothing(seeds: int, answer: str) -> None:
     assert math.isnan(found.difference.low) == (seeds < 5)
 
 
+def test_a_name_that_two_columns_have_is_refused() -> None:
+    frames = pair_of([0.9, 1.0, 1.1])
+    method = frames.trials["name"].map({"c0": "c1", "c1": "c0"})
+    settings = {**frames.settings, "method": RecordedSetting("method")}
+    study = replace(frames, trials=frames.trials.assign(method=method), settings=settings)
+    with pytest.raises(ValueError, match="'c1' stands in name and method; write name=c1 or"):
+        decide(study, "c1", baseline="c0")
+    assert decide(study, "name=c1", baseline="name=c0").answer == "keep"
+
+
+@pytest.mark.parametrize("seen", [[], None, [{"0": 0.3}, {"0": 0.3}]])
+def test_a_session_without_its_looks_is_refused(
+    seen: list[dict[str, float]] | None, tmp_path: Path
+) -> None:
+    study, session = pair_of([0.3, 0.9, -0.4]), tmp_path / "s.json"
+    decide(study, "c1", baseline="c0", session=session)
+    [entry] = json.loads(session.read_text())
+    entry.pop("seen")
+    session.write_text(json.dumps([entry if seen is None else entry | {"seen": seen}]))
+    with pytest.raises(ValueError, match=r"s\.json was edited: .*, or lack their looks"):
+        decide(study, "c1", baseline="c0", session=session)
+
+
 def test_a_comparison_of_a_session_is_told_by_its_runs(tmp_path: Path) -> None:
     """Other words for the same configurations are no new candidate."""
     study, session = pair_of([0.3, 0.9, -0.4, 0.5]), tmp_path / "s.json"
