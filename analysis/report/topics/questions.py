@@ -7,11 +7,13 @@ from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.pairing import summarise_deviations, summarise_scores
 from mtdlab.analysis.questions.base import Question
-from mtdlab.analysis.questions.differences import DifferencesQuestion, name_within
+from mtdlab.analysis.questions.differences import DifferencesQuestion, name_value, name_within
 from mtdlab.analysis.questions.study import list_declared
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_recorded
 from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
+
+_MOST_LOST = 6
 
 
 def _build_difference(context: StudyContext) -> Contents | None:
@@ -48,8 +50,16 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
         cells = summarise_deviations(runs, *names)
         panel = "", lambda ax: figures.draw_interaction(cells, ax, first=first, second=others[0])
         caption = f"The score minus its seed's mean, averaged over seeds. {caption}"
-        if left := len(runs.groupby(names)) - len(cells):
-            caption += f" Not drawn: {left} with scores of too few seeds."
+        drawn = {*zip(cells["first"], cells["second"], strict=True)}
+        lost = [
+            f"{name_value(first, one)} with {name_value(others[0], other)}"
+            for one, other in runs[names].drop_duplicates().itertuples(index=False)
+            if (one, other) not in drawn
+        ]
+        if lost:
+            more = f" and {len(lost) - _MOST_LOST} more" if len(lost) > _MOST_LOST else ""
+            named = "; ".join(lost[:_MOST_LOST])
+            caption += f" Not drawn, with scores of too few seeds: {named}{more}."
         return Drawing(title, [panel], caption, context.answer.sentence)
     means = summarise_scores(runs, by=[first], items=context.study.items)
     means = means.join(describe_means(means, runs, by=[first], write=context.write))

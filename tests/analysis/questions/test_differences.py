@@ -114,7 +114,8 @@ def test_the_figure_says_how_many_combinations_are_not_drawn(ask: Ask) -> None:
         assert shown is not None
         captions.append(next(iter(shown.figures.values())).caption)
     assert "Not drawn" not in captions[0]
-    assert captions[1].endswith("Not drawn: 1 with scores of too few seeds.")
+    lost = "Not drawn, with scores of too few seeds: slice old with branch online."
+    assert captions[1].endswith(lost)
 
 
 def test_the_wanted_direction_of_an_interaction_is_the_positive_one(ask: Ask) -> None:
