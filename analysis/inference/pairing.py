@@ -36,8 +36,8 @@ from mtdlab.analysis.inference.shapes import ShapeTests, shape_tests
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import PARTS
 
-OF_LEVELS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))
-"""Settings that make up MTD, or whose values follow from the size of the queue."""
+OF_LEVELS = frozenset((*PARTS, "mtd", "initial_queue_size", "queue_slice"))
+"""MTD, the settings that make it up, and those whose values follow from the size of the queue."""
 MOST_LEVELS = 30
 """The most levels that are compared; more, as random samplers produce, are merged."""
 

@@ -157,7 +157,7 @@ def test_settings_that_were_not_run_at_every_row_are_left_out() -> None:
     comparison = found("ema_decay", trials)
     assert comparison.table["mean"].tolist() == pytest.approx([10, 11])
     assert (comparison.left_out, comparison.balanced) == (1, True)
-    assert "1 trial excluded" in describe_comparison(comparison)[-1]
+    assert "1 trial left out" in describe_comparison(comparison)[-1]
 
 
 def test_a_value_that_was_chosen_for_a_row_leaves_out_nothing() -> None:
