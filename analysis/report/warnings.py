@@ -194,12 +194,13 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
     tied = [
         name
         for name in free_settings(compared, context.study.compared)
-        if name not in OF_LEVELS and by_level[name].nunique(dropna=False).max() == 1
+        if name not in OF_LEVELS
+        and len({frozenset(values.dropna()) for _, values in by_level[name]}) > 1
     ]
     if tied and levels > 1:
         yield (
-            f"Each level of MTD has one value of {', '.join(map(clean, tied))}: what differs "
-            "between levels may come from that."
+            f"Levels of MTD do not have the same values of {', '.join(map(clean, tied))}: what "
+            "differs between levels may come from that."
         )
     if len(context.curve_trials) < len(context.trials) and levels > 1:
         method = context.name_method(runs["method"].dropna().iloc[0])

@@ -306,9 +306,12 @@ def test_texts_that_are_their_own_negatives_are_told_with_mtd_in_epochs() -> Non
 def test_a_setting_that_goes_with_the_level_is_named() -> None:
     trials = make_trials()
     rates = {mtd: 1e-3 if mtd < 8 else 1e-2 for mtd in trials["mtd"]}
-    text = "Each level of MTD has one value of learning_rate: what differs between levels may come"
-    tied = warnings_of(trials.assign(learning_rate=trials["mtd"].map(rates)))
-    assert [warning.startswith(text) for warning in tied].count(True) == 1
+    text = "Levels of MTD do not have the same values of learning_rate: what differs between"
+    tied = trials.assign(learning_rate=trials["mtd"].map(rates))
+    # no rate is at all levels, and one level has two
+    more = tied[tied["mtd"] == tied["mtd"].min()].assign(learning_rate=1e-2)
+    for runs in (tied, pd.concat([tied, more.assign(number=more["number"] + 1000)])):
+        assert [found.startswith(text) for found in warnings_of(runs)].count(True) == 1
     crossed = pd.concat([trials.assign(learning_rate=rate) for rate in (1e-3, 1e-2)])
     free = warnings_of(crossed.assign(number=range(len(crossed))))
-    assert not any("Each level of MTD" in warning for warning in free)
+    assert not any("do not have the same values" in warning for warning in free)
