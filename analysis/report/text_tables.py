@@ -8,6 +8,7 @@ import pandas as pd
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.data.metric import ScoreFormat
+from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.questions.best import NAME
 from mtdlab.analysis.questions.wording import PERCENT
 from mtdlab.analysis.report.cells import describe_covered
@@ -83,13 +84,19 @@ def write_results(context: StudyContext) -> str:
     untrained = [
         [_escape(name, _LATEX), write.score(score)] for name, score in choose_lines(context).items()
     ]
+    names, again = table[NAME].astype("str"), table[NAME].duplicated(keep=False)
+    if again.any() and "mtd" in table:
+        # a table of runs that lacks the parts of MTD names settings alone
+        names = names.mask(again, names + ", MTD " + table["mtd"].map(format_mtd))
+    bold = (table[NAME] == leading) & ~table[NAME].duplicated()
     trained = [
-        [_escape(name, _LATEX), _state(mean, high - mean, write, is_best=name == leading)]
-        for name, mean, high in zip(table[NAME], table["mean"], table["high"], strict=True)
+        [_escape(name, _LATEX), _state(mean, high - mean, write, is_best=is_best)]
+        for name, mean, high, is_best in zip(names, table["mean"], table["high"], bold, strict=True)
     ]
     body = [*untrained, [r"\midrule"], *trained] if untrained else trained
     lines = [" & ".join(cells) + (r" \\" if len(cells) > 1 else "") for cells in body]
-    seeds = format_count(int(table["seeds"].max()), "seed")
+    fewest, most = int(table["seeds"].min()), int(table["seeds"].max())
+    seeds = (f"{fewest} to " if fewest < most else "") + format_count(most, "seed")
     note = f"% Means of {seeds}, too few for a CI."
     if table["high"].notna().any():
         covered = describe_covered(table)

@@ -1,7 +1,12 @@
 """Tables as Markdown and LaTeX."""
 
+import pandas as pd
+
+from mtdlab.analysis import read_run_table
+from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Column, Table
-from mtdlab.analysis.report.text_tables import to_latex, to_markdown
+from mtdlab.analysis.report.text_tables import to_latex, to_markdown, write_results
+from tests.analysis.conftest import make_trials
 
 TABLE = Table(
     "Means of η, 95 %.",
@@ -35,3 +40,12 @@ def test_latex_is_escaped() -> None:
         r"\end{tabular}",
         r"\end{table}",
     ]
+
+
+def test_rows_of_the_results_that_differ_in_mtd_alone_have_it() -> None:
+    trials = make_trials(times=(8,), decays=(0.5, 0.75, 0.9))[["mtd", "seed", "score"]]
+    both = pd.concat([trials.assign(rate=0.1), trials.assign(rate=0.2, score=trials["score"] - 9)])
+    lines = write_results(StudyContext(read_run_table(both.iloc[1:]))).splitlines()
+    named = [line.partition(" & ")[0] for line in lines if line.startswith("rate")]
+    assert sorted(named) == [f"rate 0.{at}, MTD {mtd}" for at in (1, 2) for mtd in (10, 12, 18)]
+    assert lines[0].startswith("% Means of 2 to 3 seeds")
