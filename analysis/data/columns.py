@@ -8,6 +8,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pandas as pd
 
@@ -20,6 +21,7 @@ from mtdlab.analysis.data.cells import (
     with_points,
 )
 from mtdlab.analysis.data.defaults import Reading
+from mtdlab.analysis.data.durations import list_first
 from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TAKEN_NAMES, TRIAL_COLUMNS
 from mtdlab.analysis.data.metric import is_loss
 from mtdlab.analysis.data.tasks import TASK_COLUMNS
@@ -46,7 +48,7 @@ _EVALUATORS = re.compile(
     r"evaluator|(eval|evaluator|evaluation|metric|scorer|measure)_(code_)?"
     r"(version|commit|digest|hash|sha|sha256)"
 )
-_MOST_LISTED = 40
+_list = partial(list_first, most=40)
 _RUN_NAMES = {"run_name": "run", "mlflow.runname": "run"}
 # Columns of the runs table of Weights & Biases that describe a run: those read, with the name that
 # mtdlab uses, and those ignored.
@@ -237,11 +239,6 @@ def _find(stated: str, header: Sequence[str], names: Names) -> str:
 def _nearest(word: str, options: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else f"choose from {_list(options)}"
-
-
-def _list(words: Sequence[str]) -> str:
-    more = len(words) - _MOST_LISTED
-    return ", ".join(words[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _quote(columns: Iterable[str]) -> str:

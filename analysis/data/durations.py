@@ -1,5 +1,7 @@
 """Durations, and amounts of things, as text."""
 
+from collections.abc import Sequence
+
 
 def format_count(amount: int, noun: str) -> str:
     """An amount with its noun in the right number: 1 trial, 2 trials."""
@@ -9,6 +11,12 @@ def format_count(amount: int, noun: str) -> str:
 def write_plural(noun: str) -> str:
     """The plural of a noun: trials, families."""
     return f"{noun[:-1]}ies" if noun[-1:] == "y" and noun[-2:-1] not in "aeiou" else f"{noun}s"
+
+
+def list_first(words: Sequence[object], most: int, between: str = ", ") -> str:
+    """The first of some words, and how many more there are: 3, 5 and 2 more."""
+    more = len(words) - most
+    return between.join(map(str, words[:most])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def format_seconds(seconds: float) -> str:

@@ -30,6 +30,7 @@ from mtdlab.analysis.data.columns import (
     find_columns,
 )
 from mtdlab.analysis.data.defaults import BEYOND_RUN, FACTORS, MARGIN, Reading, Scale
+from mtdlab.analysis.data.durations import list_first
 from mtdlab.analysis.data.frames import (
     NO_SEEDS,
     TAKEN_NAMES,
@@ -212,9 +213,7 @@ def _check_seeds(columns: Columns, table: RunTable) -> None:
     wrong = columns["seed"].isna() & (columns["state"] == "COMPLETE")
     if wrong.any():
         rows, name = np.flatnonzero(wrong.to_numpy()), table.named["seed"]
-        listed = ", ".join(str(row + 1) for row in rows[:_MOST_ROWS])
-        if len(rows) > _MOST_ROWS:
-            listed += f" and {len(rows) - _MOST_ROWS:,} more"
+        listed = list_first([row + 1 for row in rows.tolist()], _MOST_ROWS)
         value = table.cells[name].iloc[rows[0]]
         raise TableError(
             f"row {listed}, column {name}: {value!r}; a completed run must have a seed. Fill it "

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Reading
-from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.durations import format_count, list_first
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import print_json, wrap_text
+from mtdlab.commands.printing import MOST_NAMED, print_json, wrap_text
 from mtdlab.commands.report import parse_columns
 from mtdlab.errors import MtdlabError, refusing
 from mtdlab.terminal import print_text
@@ -194,9 +194,8 @@ def _missing_sentences(decision: "Decision") -> Iterator[str]:
     names = decision.candidate, decision.baseline
     for name, seeds in zip(names, decision.left_out, strict=True):
         if seeds:
-            count, listed = format_count(len(seeds), "seed"), ", ".join(map(str, seeds[:10]))
-            more = f" and {len(seeds) - 10} more" if len(seeds) > 10 else ""
-            yield f"Left out: {count} without a score of {name} ({listed}{more})."
+            count, listed = format_count(len(seeds), "seed"), list_first(seeds, MOST_NAMED)
+            yield f"Left out: {count} without a score of {name} ({listed})."
 
 
 def _untested_sentences(decision: "Decision", write: ScoreFormat) -> Iterator[str]:

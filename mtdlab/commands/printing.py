@@ -7,12 +7,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from mtdlab.analysis.data.durations import list_first
 from mtdlab.analysis.data.metric import as_read, direction_of, write_score
 from mtdlab.terminal import in_columns, print_text
 
 _LABEL = 12
 _WIDEST = 100
-_MOST_NAMED = 10
+MOST_NAMED = 10
 
 
 def in_fields(fields: Iterable[tuple[str, str]]) -> str:
@@ -91,6 +92,5 @@ def describe_failures(trials: Iterable[int], reasons: Iterable[str]) -> Iterator
     for number, reason in zip(trials, reasons, strict=True):
         by_reason.setdefault(reason, []).append(number)
     for reason, numbers in by_reason.items():
-        listed = ", ".join(map(str, numbers[:_MOST_NAMED]))
-        more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
-        yield f"trial{'s' if len(numbers) > 1 else ''} {listed}{more}: {reason}"
+        listed = list_first(numbers, MOST_NAMED)
+        yield f"trial{'s' if len(numbers) > 1 else ''} {listed}: {reason}"

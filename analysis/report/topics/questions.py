@@ -3,6 +3,7 @@
 import pandas as pd
 
 from mtdlab.analysis import figures
+from mtdlab.analysis.data.durations import list_first
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.pairing import summarise_deviations, summarise_scores
@@ -57,9 +58,8 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
             if (one, other) not in drawn
         ]
         if lost:
-            more = f" and {len(lost) - _MOST_LOST} more" if len(lost) > _MOST_LOST else ""
-            named = "; ".join(lost[:_MOST_LOST])
-            caption += f" Not drawn, with scores of too few seeds: {named}{more}."
+            named = list_first(lost, _MOST_LOST, "; ")
+            caption += f" Not drawn, with scores of too few seeds: {named}."
         return Drawing(title, [panel], caption, context.answer.sentence)
     means = summarise_scores(runs, by=[first], items=context.study.items)
     means = means.join(describe_means(means, runs, by=[first], write=context.write))
