@@ -213,7 +213,7 @@ def read_scores(scores: Mapping[str, float]) -> dict[str, float]:
 def write_score(name: str, score: float) -> str:
     """A score of any name as it was read: with two decimals in points, else with five digits."""
     value = ScoreFormat(name).as_read(score)
-    return f"{value:.2f}" if is_in_points(name) else f"{value:.5g}"
+    return write_fixed(value, 2) if is_in_points(name) else f"{value:.5g}"
 
 
 def write_fixed(value: float, decimals: int, sign: Literal["", "+"] = "") -> str:

@@ -199,8 +199,7 @@ def decide(
     is_of = partial(_has_runs_of, study, failed_score)
     with open_session(Path(session), terms, study.alpha, is_of) if session else unkept as kept:
         known = next((one for one in kept if _is_of(study, one, sides)), None)
-        of_session = (known.baseline, known.candidate) if known else names
-        comparison = find_comparison(kept, terms, *of_session, study.alpha)
+        comparison = known or find_comparison(kept, terms, *names, study.alpha)
         comparison.look(differences, pd.concat([new, old])["score"], write)
         looks = _find_looks(study, comparison if session else None)
         paired = pair_runs(new, old, [study.items] * 2)

@@ -258,7 +258,9 @@ def level_scores(
     table has them, each with scatter.
     """
     runs, left_out = leave_out(traced_runs(trials), beyond_run)
-    weighted, uneven = _weigh_runs(runs, settings)
+    level = merge_levels(runs["mtd"])
+    inside, whole, uneven = _balance(runs, level, settings)
+    weighted = _weigh_runs(runs[inside & whole], level[inside & whole], settings)
     products = weighted["score"] * weighted["weight"]
     cells = products.groupby([weighted["seed"], weighted["level"]]).sum()
     table = cells.unstack("level").astype("float64").rename_axis(columns="mtd")
@@ -267,27 +269,36 @@ def level_scores(
     else:
         table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
-    for values in uneven:
-        runs = runs[~(runs[[*values]] == pd.Series(values)).all(axis=1)]
-    return LevelScores(table, *covariance, runs, left_out, uneven)
+    return LevelScores(table, *covariance, runs[inside], left_out, uneven)
 
 
-def _weigh_runs(
-    runs: pd.DataFrame, settings: Collection[str]
-) -> tuple[pd.DataFrame, tuple[Mapping[str, SettingValue], ...]]:
-    """The runs in cells of the table, with level and weight in the cell's score, and `uneven`."""
-    varied = varied_settings(runs, settings)
-    runs = runs.assign(
-        setting=runs.groupby(sorted({*varied, "mtd"}), dropna=False).ngroup(),
-        level=merge_levels(runs["mtd"]),
-    )
-    cells, uneven = runs.groupby(["seed", "level"]), list[Any]()
-    names = [name for name in varied if name not in OF_LEVELS and cells[name].nunique().max() > 1]
-    if names:
-        condition = runs.groupby(names, dropna=False).ngroup().to_numpy(dtype=np.intp)
-        chosen, inside = _choose_conditions(runs, condition)
-        left = runs.loc[~np.isin(condition, chosen), names].drop_duplicates()
-        uneven, runs = left.to_dict("records"), runs[inside]
+def _balance(
+    runs: pd.DataFrame, level: pd.Series, settings: Collection[str]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], tuple[Mapping[str, SettingValue], ...]]:
+    """Which runs have settings that all levels have, which are in whole cells, and `uneven`.
+
+    A cell is whole where its seed ran all of these settings at the level.
+    """
+    cells, varied = runs.groupby([runs["seed"], level]), varied_settings(runs, settings)
+    names = [
+        name
+        for name in varied
+        if name not in OF_LEVELS and cells[name].nunique(dropna=False).max() > 1
+    ]
+    if not names:
+        every = np.ones(len(runs), dtype=np.bool_)
+        return every, every, ()
+    condition = runs.groupby(names, dropna=False).ngroup().to_numpy(dtype=np.intp)
+    chosen, whole = _choose_conditions(condition, runs["seed"], level)
+    inside = np.isin(condition, chosen)
+    left: list[Any] = runs.loc[~inside, names].drop_duplicates().to_dict("records")
+    return inside, whole, tuple(left)
+
+
+def _weigh_runs(runs: pd.DataFrame, level: pd.Series, settings: Collection[str]) -> pd.DataFrame:
+    """The runs in cells of the table, with their level, and their weight in the cell's score."""
+    keys = sorted({*varied_settings(runs, settings), "mtd"})
+    runs = runs.assign(setting=runs.groupby(keys, dropna=False).ngroup(), level=level)
     if runs["seed"].nunique() > 1:
         runs = runs[runs.groupby("setting")["seed"].transform("nunique") > 1]
     seeds, _ = pd.factorize(runs["seed"], sort=True)
@@ -300,11 +311,11 @@ def _weigh_runs(
         kept_rows, kept_columns = _choose_complete(counts == 0)
         inside = np.isin(row, kept_rows) & np.isin(column, kept_columns)
         weight[at[inside]] = 1 / (counts[row, column][inside] * len(kept_columns))
-    return runs.assign(weight=weight)[weight > 0], tuple(uneven)
+    return runs.assign(weight=weight)[weight > 0]
 
 
 def _choose_conditions(
-    runs: pd.DataFrame, condition: NDArray[np.integer[Any]]
+    condition: NDArray[np.integer[Any]], seeds: pd.Series, levels: pd.Series
 ) -> tuple[NDArray[np.integer[Any]], NDArray[np.bool_]]:
     """The conditions over which levels are compared, and which runs are in cells with all of them.
 
@@ -312,20 +323,21 @@ def _choose_conditions(
     are chosen with which most levels have two seeds, or one, and the most of these. All runs where
     no condition is at all levels, as random samplers draw them.
     """
-    seed, level = (pd.factorize(runs[name], sort=True)[0] for name in ("seed", "level"))
+    seed, level = (pd.factorize(column, sort=True)[0] for column in (seeds, levels))
     present = np.zeros([each.max() + 1 for each in (condition, seed, level)], dtype=np.bool_)
     present[condition, seed, level] = True
     left = np.flatnonzero(np.all(np.any(present, axis=1), axis=1))
     if not len(left):
-        return np.unique(condition), np.ones(len(runs), dtype=np.bool_)
+        return np.unique(condition), np.ones(len(condition), dtype=np.bool_)
     choices = list[tuple[int, int, int, NDArray[np.intp]]]()
     while len(left):
-        seeds = np.sum(np.all(present[left], axis=0), axis=0)
-        choices.append((int(np.sum(seeds > 1)), int(np.sum(seeds > 0)), len(left), left))
+        whole_seeds = np.sum(np.all(present[left], axis=0), axis=0)
+        of_levels = int(np.sum(whole_seeds > 1)), int(np.sum(whole_seeds > 0))
+        choices.append((*of_levels, len(left), left))
         left = np.delete(left, np.sum(~present[left], axis=(1, 2)).argmax())
     chosen = max(choices, key=lambda choice: choice[:3])[3]
     whole = np.asarray(np.all(present[chosen], axis=0))
-    return chosen, np.isin(condition, chosen) & whole[seed, level]
+    return chosen, whole[seed, level]
 
 
 def cell_covariance(

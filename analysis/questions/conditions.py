@@ -1,7 +1,7 @@
 """The question whether the optimum in MTD is the same at other learning rates and steps."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -141,14 +141,19 @@ def compute_conditions(
     no condition.
     """
     runs = traced_runs(trials).merge(half_lives, on="number", how="left")
-    possible = [name for name in CONDITIONS if name in runs and name not in results.study.nuisance]
-    varied = [name for name in possible if runs[name].nunique() > 1]
+    varied = list_varied_conditions(runs, results.study.nuisance)
     groups = [
         (", ".join(_NAMES[name].format(float(group[name].iloc[0])) for name in varied), group)
         for _, group in (runs.groupby(varied) if varied else ())
         if group["mtd"].nunique() > 1
     ]
     return judge_conditions(results, groups, level) if len(groups) > 1 else ()
+
+
+def list_varied_conditions(runs: pd.DataFrame, nuisance: Collection[str]) -> list[str]:
+    """Which of learning rate and steps differ between runs, but for values that were chosen."""
+    possible = [name for name in CONDITIONS if name in runs and name not in nuisance]
+    return [name for name in possible if runs[name].nunique() > 1]
 
 
 def judge_conditions(

@@ -195,9 +195,7 @@ def _doubt_without_gain(results: StudyResults, answer: Answer) -> Answer:
         f"({interval}{format_count(gain.seeds, 'seed')})."
     )
     lowered, raise_ = ("raised", "lower") if write.is_turned else ("lowered", "raise")
-    training = f"was not shown to {raise_}"
-    if change.high < 0:
-        training = lowered
+    training = lowered if change.high < 0 else f"was not shown to {raise_}"
     gained = Difference(
         change, LEVEL, f"after training minus before it, {there}", score_format=write
     )

@@ -190,13 +190,8 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
             "told apart."
         )
     compared = context.levels.runs
-    by_level = compared.groupby("mtd")
-    tied = [
-        name
-        for name in free_settings(compared, context.study.compared)
-        if name not in OF_LEVELS
-        and len({frozenset(values.dropna()) for _, values in by_level[name]}) > 1
-    ]
+    free = free_settings(compared, context.study.compared)
+    tied = [name for name in free if name not in OF_LEVELS and _differs_by_level(compared, name)]
     if tied and levels > 1:
         yield (
             f"Levels of MTD do not have the same values of {', '.join(map(clean, tied))}: what "
@@ -209,12 +204,16 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
             "curves over MTD, alignment, uniformity and spectra; the section “Methods” compares "
             "all."
         )
-    known = runs[runs["batch_size"].notna()]
-    if len({frozenset(level) for _, level in known.groupby("mtd")["batch_size"]}) > 1:
+    if _differs_by_level(runs[runs["batch_size"].notna()], "batch_size"):
         yield (
             "Batch sizes differ between levels of MTD, so the curve mixes two effects. Read the "
             "curves by batch size instead."
         )
+
+
+def _differs_by_level(runs: pd.DataFrame, name: str) -> bool:
+    """Whether levels of MTD differ in the values of a setting that they have runs of."""
+    return len({frozenset(values.dropna()) for _, values in runs.groupby("mtd")[name]}) > 1
 
 
 def _warn_of_short_training(trials: pd.DataFrame) -> str:

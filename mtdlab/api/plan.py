@@ -375,7 +375,7 @@ def _recorded_scores(
         frames = load_frames(spec.name, url, curves=False)
     except (StorageError, NothingToReport):
         return None, 0
-    trials, settings, items = frames.trials, frames.settings, frames.items
+    trials, settings, items = frames.trials, frames.compared, frames.items
     if ordered:
         scores = level_scores(trials, settings, items, beyond_run=spec.beyond_run)
     else:

@@ -32,9 +32,11 @@ PROMPT_FILE = "config_sentence_transformers.json"
 _FAMILIES = "bert roberta distilbert camembert albert xlm-roberta xlnet"
 LIMIT_FILES = tuple(f"sentence_{family}_config.json" for family in _FAMILIES.split())
 """Its files of the most tokens of a text: the first; before, one named after the family."""
-_UNAPPLIED = (
-    "truncate_dim similarity_fn_name model_args model_kwargs tokenizer_args processor_kwargs "
-    "config_args config_kwargs processing_kwargs"
+_UNAPPLIED = frozenset(
+    (
+        *("truncate_dim", "similarity_fn_name", "model_args", "model_kwargs", "tokenizer_args"),
+        *("processor_kwargs", "config_args", "config_kwargs", "processing_kwargs"),
+    )
 )
 """The fields of these files that change scores and that mtdlab does not apply."""
 _WITHOUT_EFFECT: tuple[object, ...] = (None, {}, "cosine")
@@ -205,7 +207,7 @@ def check_declared(name: str) -> None:
             )
     for file in (PROMPT_FILE, limit_file(name)):
         for field, value in read_json(name, file).items():
-            if field in _UNAPPLIED.split() and value not in _WITHOUT_EFFECT:
+            if field in _UNAPPLIED and value not in _WITHOUT_EFFECT:
                 raise MtdlabError(
                     f"encoder {name}: {field} {value!r} ({file}) is not applied by mtdlab, so that "
                     "its scores would be others; take it out of the file, or choose another encoder"

@@ -10,11 +10,12 @@ from mtdlab.analysis.data.beyond_run import RULE
 from mtdlab.analysis.data.frames import DIFFERENCE
 from mtdlab.analysis.data.points import MOST_MARKED, describe_means
 from mtdlab.analysis.data.published import SOURCE, load_curve
-from mtdlab.analysis.data.runs import CONDITIONS, MTD_DECIMALS, format_mtd
+from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.best import varies_method, with_methods
 from mtdlab.analysis.inference.pairing import level_scores, merge_levels
 from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
+from mtdlab.analysis.questions.conditions import list_varied_conditions
 from mtdlab.analysis.questions.interaction import InteractionQuestion
 from mtdlab.analysis.questions.shape import ShapeQuestion
 from mtdlab.analysis.questions.wording import PERCENT, over_all_looks
@@ -116,9 +117,7 @@ def describe(context: StudyContext) -> tuple[str, ...]:
     """Sentences on in how many seeds the best level is better, and on collapses."""
     is_said = context.question.is_over_mtd or context.compares_methods
     verdict = "" if is_said or context.verdict.levels < 2 else context.verdict.sentence
-    compared, chosen = context.levels.runs, context.study.nuisance
-    possible = [name for name in CONDITIONS if name in compared and name not in chosen]
-    if verdict and any(compared[name].nunique() > 1 for name in possible):
+    if verdict and list_varied_conditions(context.levels.runs, context.study.nuisance):
         each = f"each has a verdict under “{ROBUSTNESS}”"
         if isinstance(context.question, InteractionQuestion) and context.answer.is_decided:
             # what holds on average is then true of none
@@ -193,10 +192,7 @@ def draw(context: StudyContext) -> Drawing | None:
 
 def _count_lines(context: StudyContext) -> int:
     """How many lines the legend has beside those of every study, in one column."""
-    marks = sum(
-        context.cells[name].nunique() for name in PARTS if context.cells[name].nunique() > 1
-    )
-    return marks + len(choose_lines(context)) if _marks(context) else 0
+    return sum(_count_varied(context)) + len(choose_lines(context)) if _marks(context) else 0
 
 
 def _curves(context: StudyContext) -> bool:
@@ -206,9 +202,13 @@ def _curves(context: StudyContext) -> bool:
 
 def _marks(context: StudyContext) -> bool:
     """Whether configurations have a colour and a marker: two components vary, in few values."""
-    values = [context.cells[name].nunique() for name in PARTS]
-    varied = [amount for amount in values if amount > 1]
+    varied = _count_varied(context)
     return len(varied) == 2 and max(varied) <= _MOST_MARKED
+
+
+def _count_varied(context: StudyContext) -> list[int]:
+    """How many values each component of MTD has, of those that vary."""
+    return [amount for amount in context.cells[[*PARTS]].nunique() if amount > 1]
 
 
 def _study(context: StudyContext) -> Draw:

@@ -78,6 +78,19 @@ def test_levels_are_compared_with_the_values_that_all_of_them_have() -> None:
         np.testing.assert_allclose(offsets, 0, atol=1e-9)
 
 
+def test_runs_without_a_value_are_compared_apart_from_others() -> None:
+    """A missing value is one too, and a setting may be called as a column of the computation."""
+    known = make_trials(noise=0, shape=lambda _: 60.0).assign(level=2.0)
+    lacks = known.assign(level=np.nan, score=known["score"] - 30, number=known["number"] + 1000)
+    trials = pd.concat([known, lacks[lacks["mtd"] != lacks["mtd"].unique()[3]]], ignore_index=True)
+    levels = level_scores(trials, [*SETTINGS, "level"])
+    [left] = levels.uneven
+    assert np.isnan(left["level"])
+    assert levels.runs["level"].tolist() == [2.0] * len(known)
+    offsets = levels.table.sub(levels.table.mean(axis=1), axis=0)
+    np.testing.assert_allclose(offsets, 0, atol=1e-9)
+
+
 def test_no_runs_give_no_rows_with_their_columns() -> None:
     none = make_trials().iloc[:0]
     columns = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
