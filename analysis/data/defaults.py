@@ -31,6 +31,9 @@ CONFIRMATION_SEEDS = 5
 """How many new seeds `mtdlab confirm` runs, unless --seeds gives a number."""
 
 
+COMES_AGAIN = ("nan_loss", "collapsed")
+"""Codes of failures that come again where a trial runs again, with the same seed and settings."""
+
 State = Literal["planned", "running", "paused", "complete", "failed"]
 
 

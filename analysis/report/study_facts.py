@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER, find_state
+from mtdlab.analysis.data.defaults import COMES_AGAIN, MODELS_FOLDER, find_state
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.environment import BUILT_IN
 from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, StudyFrames
@@ -57,7 +57,7 @@ def trial_states(study: StudyFrames) -> pd.DataFrame:
 def count_repairable(trials: pd.DataFrame) -> int:
     """How many trials failed that may not fail again; with its seed a collapse comes again."""
     failed = trials["state"] == "FAIL"
-    return int((failed & ~trials["reason_code"].isin(["collapsed", "nan_loss"])).sum())
+    return int((failed & ~trials["reason_code"].isin(COMES_AGAIN)).sum())
 
 
 def planned_trials(study: StudyFrames) -> int:

@@ -240,11 +240,15 @@ def find_model(study: "StudyOverview", folder: Path, url: str) -> tuple[str | No
 
 
 def list_next(study: "StudyOverview", resume: Invocation, url: str, *, is_over: bool) -> list[str]:
-    """The commands to go on with: resume a study; else run failed trials again, read its page."""
+    """The commands to go on with: resume a study; else run failed trials again, read its page.
+
+    Trials that would fail again are not run again; where all did, the page lists the reasons.
+    """
     if not is_over:
         return [in_database(resume, url)]
-    retry = [in_database(resume.retrying(), url)] if study.counts.get("FAIL") else []
-    return retry if study.best is None else [*retry, report_command(study.name, url)]
+    retry = [in_database(resume.retrying(), url)] if study.repairable else []
+    has_page = study.best is not None or not retry
+    return [*retry, report_command(study.name, url)] if has_page else retry
 
 
 def report_command(study: str, url: str) -> str:

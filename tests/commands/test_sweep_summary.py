@@ -31,6 +31,7 @@ RESULT = SweepResult(
     best=BEST,
     last=None,
     model=None,
+    repairable=0,
     storage="sqlite:///mtdlab.db",
     ran=8,
     seconds=65.04,
@@ -80,7 +81,8 @@ def test_another_trials_model_is_not_named(tmp_path: Path) -> None:
 def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: Path) -> None:
     other = replace(FAILED[0], number=30, reason="the loss is nan at step 3")
     counts = {"COMPLETE": 8, "FAIL": 13}
-    result = replace(RESULT, counts=counts, failures=(*FAILED, other), exit_code=3)
+    failed = {"failures": (*FAILED, other), "repairable": len(FAILED)}
+    result = replace(RESULT, counts=counts, **failed, exit_code=3)
     lines = summary_lines(result, tmp_path, SWEEP)
     assert lines[0].startswith("study a in sqlite:///mtdlab.db: 8 of 21 trials done (13 fail)")
     listed = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
@@ -95,6 +97,8 @@ def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: P
     assert fields["failures"][-1]["reason"] == "the loss is nan at step 3"
     none_done = replace(result, best=None)
     assert summary_fields(none_done, tmp_path, SWEEP)["next"] == [f"{COMMAND} --retry-failed"]
+    come_again = replace(none_done, repairable=0)
+    assert summary_fields(come_again, tmp_path, SWEEP)["next"] == ["mtdlab report --study a"]
 
 
 def test_the_last_lines_of_a_sweep_with_failed_runs(
@@ -113,7 +117,6 @@ def test_the_last_lines_of_a_sweep_with_failed_runs(
         f"sts_test {best.score:.2f}",
         f"model: {recorded.models / 'tiny'}",
         "failed: trials 1, 3: the loss is nan at step 2",
-        f"next: mtdlab sweep tiny.yaml {places} --retry-failed",
         f"next: mtdlab report --study tiny --storage sqlite:///{storage}",
     ]
 
