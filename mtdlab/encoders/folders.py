@@ -234,11 +234,19 @@ def declared_prompt(name: str) -> str:
     return text and text + SENTENCE
 
 
-def retrieval_prompts(name: str) -> list[str]:
-    """The prompts that sentence-transformers puts before queries or documents alone, by name."""
+def refuse_retrieval_prompts(name: str, task: str) -> None:
+    """Raise MtdlabError where sentence-transformers would put prompts before queries or documents.
+
+    They would be others for each; `task` is the one that needs them.
+    """
     prompts = read_json(name, PROMPT_FILE).get("prompts")
     kinds = ("query", "document") if isinstance(prompts, dict) else ()
-    return [kind for kind in kinds if prompts.get(kind)]
+    if own := [kind for kind in kinds if prompts.get(kind)]:
+        raise MtdlabError(
+            f"{task}: the encoder has prompts of its own for queries or documents "
+            f"({PROMPT_FILE}: {', '.join(own)}), which mtdlab does not apply; take them out of "
+            "the file, or set trainer.prompt for both"
+        )
 
 
 def limit_file(name: str) -> str:

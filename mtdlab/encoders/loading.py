@@ -282,7 +282,8 @@ def load_tokenizer(name: str, what: str = "") -> PreTrainedTokenizerBase:
     """The tokenizer of an encoder, by the encoder's name; it pads on the right, as training does.
 
     One without a padding token pads with its end token. Raises MtdlabError if it cannot be found or
-    loaded, needs code of its own, or has neither token. `what` names the model in messages.
+    loaded, needs code of its own, lacks its unknown token or both of padding and end. `what` names
+    the model in messages.
     """
     what = what or f"encoder {name}"
     refuse_own_code(what, name)
@@ -290,7 +291,11 @@ def load_tokenizer(name: str, what: str = "") -> PreTrainedTokenizerBase:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             encoder_path(name), local_files_only=is_local(name), **NEVER
         )
-    if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):
+    vocabulary, unknown = tokenizer.get_vocab(), tokenizer.unk_token
+    # transformers looks such a token up as unknown, without an end
+    if unknown is not None and unknown not in vocabulary:
+        raise MtdlabError(f"{what}: its unk_token {unknown!r} is not in its vocabulary")
+    if len(vocabulary) <= len(tokenizer.all_special_ids):
         raise MtdlabError(f"{what}: no vocabulary; its tokenizer files are missing")
     if tokenizer.pad_token_id is None:
         if tokenizer.eos_token is None:

@@ -78,7 +78,7 @@ def open_tasks(names: Sequence[str], encoder: Encoder, prompt: str) -> tuple[Ext
     lower = [name.removeprefix(LOWER) for name in names if name.startswith(LOWER)]
     kinds: dict[str, Callable[[str], ExternalTask]] = {
         EVALUATOR: lambda _: EvaluatorTask(encoder, lower),
-        MTEB: lambda name: MtebTask(name, encoder),
+        MTEB: lambda name: MtebTask(name, encoder, prompt),
         BEIR: lambda name: RetrievalTask(name, encoder, prompt),
     }
     # all scores of a function are one task

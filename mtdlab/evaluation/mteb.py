@@ -22,6 +22,7 @@ from transformers import PreTrainedModel
 
 from mtdlab.data_paths import find_data
 from mtdlab.encoders.embed import Embedder, Vectors
+from mtdlab.encoders.folders import refuse_retrieval_prompts
 from mtdlab.encoders.loading import Encoder, weights_digest
 from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError, one_line, refusing, require
@@ -104,17 +105,26 @@ def _meta(name: str, revision: str, model: PreTrainedModel) -> dict[str, Any]:
 
 _QUIET = partial(warnings.catch_warnings, action="ignore")
 """A block without warnings: those of mteb and datasets do not concern the user."""
+_WITH_QUERIES = ("Retrieval", "Reranking", "InstructionRetrieval", "InstructionReranking")
+"""Types of mteb's tasks that rank documents for queries."""
 _NEAREST = re.compile(r"Did you mean: '([^']+)'")
 
 
 class MtebTask(ExternalTask):
     """A task of MTEB with its data loaded; mteb's main score, averaged over splits and subsets."""
 
-    def __init__(self, task: str, encoder: Encoder) -> None:
-        """`task` is mteb:TASK. Raises MtdlabError without the library, the task or its data."""
+    def __init__(self, task: str, encoder: Encoder, prompt: str) -> None:
+        """`task` is mteb:TASK.
+
+        Raises MtdlabError without the library, the task or its data, and where it is one of
+        retrieval and the encoder's own prompts differ for queries and documents.
+        """
         self.name = task
         self._encoder = encoder
-        self._task = _load_task(task.removeprefix(MTEB))
+        self._task = _find_task(task.removeprefix(MTEB))
+        if not prompt and self._task.metadata.type in _WITH_QUERIES:
+            refuse_retrieval_prompts(str(encoder.model.name_or_path), task)
+        _load_data(self._task)
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """The main score x 100. Raises MtdlabError where mteb fails."""
@@ -155,21 +165,28 @@ def _peer(encoder: SentenceEncoder) -> SimpleNamespace:
     )
 
 
-def _load_task(name: str) -> Any:
+def _find_task(name: str) -> Any:
     require(f"{MTEB}{name}", "mteb", "mteb")
-    import datasets
     import mteb
 
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
     with _QUIET():
         try:
-            task = mteb.get_task(name)
+            return mteb.get_task(name)
         except KeyError as error:
             # mteb's message names the nearest task, where one is near
             near = _NEAREST.search(str(error))
             hint = f"did you mean {near[1]}?" if near else "mteb.get_tasks() lists all"
             raise MtdlabError(f"mteb:{name}: mteb has no such task; {hint}") from None
+
+
+def _load_data(task: Any) -> None:
+    """Load a task's data from a folder of the user, else from the hub."""
+    import datasets
+
+    name = task.metadata.name
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    with _QUIET():
         where = f"neither a folder mteb/{name} nor the hub"
         with suppress(MtdlabError):
             where = str(find_data("tasks", f"mteb/{name}").absolute())
@@ -183,4 +200,3 @@ def _load_task(name: str) -> Any:
                 f"mteb:{name}: its data cannot be loaded ({where}): {one_line(error)[:300]}; put "
                 f"them into mteb/{name} as test.jsonl or test.parquet with mteb's columns"
             ) from None
-    return task

@@ -17,7 +17,7 @@ from mtdlab.analysis.measures.geometry import normalise_rows
 from mtdlab.corpus.lines import reading
 from mtdlab.data_paths import find_data
 from mtdlab.encoders.embed import Embedder
-from mtdlab.encoders.folders import PROMPT_FILE, retrieval_prompts
+from mtdlab.encoders.folders import refuse_retrieval_prompts
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.items import digest_of, values_in_points
@@ -41,13 +41,8 @@ class RetrievalTask(ExternalTask):
         Raises MtdlabError as `read_folder`, and where the encoder has other prompts for queries
         than for documents and none is stated for both.
         """
-        own = [] if prompt else retrieval_prompts(str(encoder.model.name_or_path))
-        if own:
-            raise MtdlabError(
-                f"{task}: the encoder has prompts of its own for queries or documents "
-                f"({PROMPT_FILE}: {', '.join(own)}), which mtdlab does not apply; take them out of "
-                "the file, or set trainer.prompt for both"
-            )
+        if not prompt:
+            refuse_retrieval_prompts(str(encoder.model.name_or_path), task)
         self.name = score_name(task)
         folder = find_data("tasks", task.removeprefix(BEIR))
         self._texts, self._asked, self._relevance = read_folder(folder)

@@ -1,5 +1,6 @@
 """Encoders: lookup, loading, pooling, error messages."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import get_args
@@ -88,6 +89,14 @@ def test_a_folder_without_a_tokenizer_is_refused(damaged: Path) -> None:
     for path in damaged.glob("tokenizer*"):
         path.unlink()
     with pytest.raises(MtdlabError, match="no vocabulary; its tokenizer files are missing"):
+        load_encoder(str(damaged), 0.1)
+
+
+def test_a_tokenizer_that_lacks_its_unknown_token_is_refused(damaged: Path) -> None:
+    """transformers looks it up until the stack is full."""
+    declared = json.loads((damaged / "tokenizer_config.json").read_text())
+    (damaged / "tokenizer_config.json").write_text(json.dumps(declared | {"unk_token": ""}))
+    with pytest.raises(MtdlabError, match="its unk_token '' is not in its vocabulary"):
         load_encoder(str(damaged), 0.1)
 
 

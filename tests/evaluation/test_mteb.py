@@ -1,6 +1,7 @@
 """Against MTEB: its evaluator on the same pairs, a task of a folder, its reader of results."""
 
 import json
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -90,7 +91,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, obje
 
 def test_it_scores_as_our_own_spearman(rows: list[dict[str, object]], encoder: Encoder) -> None:
     embedder = embedder_of(encoder, "mean")
-    [score] = MtebTask("mteb:STSBenchmark", encoder).score(embedder, "test")
+    [score] = MtebTask("mteb:STSBenchmark", encoder, "").score(embedder, "test")
     first, second = ([str(row[f"sentence{number}"]) for row in rows] for number in (1, 2))
     pairs = Pairs(first, second, np.array([float(str(row["score"])) for row in rows]))
     assert score.task == "mteb:STSBenchmark"
@@ -109,6 +110,22 @@ def test_it_is_reported_while_the_dev_pairs_select(settings_of: Settings) -> Non
     assert score != before
     with pytest.raises(ValueError, match="write the dev score of a task, beir:FOLDER:dev or"):
         settings_of(tasks="mteb:STSBenchmark", select_on="mteb:STSBenchmark:dev")
+
+
+def test_retrieval_with_prompts_of_queries_alone_is_refused(
+    tmp_path: Path, tiny_encoder: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    prompts = {"prompts": {"query": "a ", "document": ""}}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    encoder = load_encoder(str(folder), 0.1)
+    for task in ("NFCorpus", "SciDocsRR"):
+        with pytest.raises(
+            MtdlabError, match=rf"mteb:{task}: .* its own for queries or doc.*query"
+        ):
+            MtebTask(f"mteb:{task}", encoder, "")
+        with pytest.raises(MtdlabError, match="its data cannot be loaded"):
+            MtebTask(f"mteb:{task}", encoder, "a {sentence}")
 
 
 def test_an_unknown_task_is_refused_with_the_nearest(settings_of: Settings) -> None:
