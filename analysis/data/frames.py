@@ -3,7 +3,7 @@
 Letters: R trials, D dimension of the sentence embedding.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -222,6 +222,8 @@ class StudyFrames:
         baseline: one configuration beside the search, with the same seeds, whose rows are those of
             `baseline.trials`, of the columns of `trials`; it ranks with the others on the page.
         tuning: the trials by which nuisance values were chosen; no other frame has a row of them.
+        names: what the study file calls configurations, each with the numbers of its trials, also
+            of those in `tuning`.
     """
 
     name: str
@@ -254,6 +256,16 @@ class StudyFrames:
     load_items: Callable[[], ItemScores | None] | None = None
     baseline: Baseline | None = None
     tuning: NuisanceTrials | None = None
+    names: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def named(self) -> Mapping[int, str]:
+        """The names of configurations by the numbers of their trials."""
+        return {number: name for name, numbers in self.names.items() for number in numbers}
+
+    def call(self, numbers: Iterable[int], others: Iterable[str]) -> list[str]:
+        """What the study file calls the configurations of trials; `others` where it does not."""
+        return [self.named.get(*pair) or pair[1] for pair in zip(numbers, others, strict=True)]
 
     @cached_property
     def items(self) -> ItemScores | None:

@@ -17,7 +17,9 @@ MTD, METHOD, ANY = "mtd", "method", "configuration"
 """What a question may be about beside settings."""
 WITHIN = "within"
 Rows = Sequence[Mapping[str, Any]]
-"""Every setting and the mtd (None for none) of each configuration, planned or run."""
+"""Every setting and the mtd (None for none) of each configuration, planned or run.
+
+Under `ANY` stands its name, where the study file names configurations (None for none)."""
 
 
 class QuestionError(ValueError):
@@ -30,7 +32,8 @@ class Declared:
 
     Attributes:
         kind: its key, one of `KINDS`.
-        names: what it is about: `mtd`, `method`, `configuration`, or settings.
+        names: what it is about: `mtd`, `method`, `configuration`, settings, or configurations by
+            their names.
         values: the values of its setting that are compared, where its kind names some.
         within: the settings that are held at one value, with that value.
     """
@@ -54,7 +57,10 @@ class Declared:
         is_named = all(isinstance(name, str) for name in (*names, *asked.within))
         parts = (*asked.values, *asked.within.values())
         is_plain = not any(isinstance(value, list | dict) for value in parts)
-        if not is_named or not is_plain or len({*names}) != form.names:
+        if is_named and not form.names and not 2 <= len(names) == len({*names}):
+            raise QuestionError(f"{about!r}: name two configurations or more, each once")
+        is_any = not form.names
+        if not is_named or not is_plain or not (is_any or len({*names}) == form.names):
             raise QuestionError(f"{about!r}: write {kind}: {form.example}")
         if len({*map(repr, asked.values)}) != form.values:
             raise QuestionError(f"{about!r}: name {form.values} values; {kind}: {form.example}")
@@ -101,7 +107,8 @@ class Form:
     Attributes:
         example: what stands behind its key.
         check: raises QuestionError where the configurations cannot answer it.
-        names: how many names it is about; only: the one that it may be about, or empty.
+        names: how many names it is about; 0: two or more, each once.
+        only: the one that it may be about, or empty.
         values: how many values of its setting it names; with some, it may have `within`.
         is_tested: whether its answer is decided by a test.
     """
@@ -178,7 +185,8 @@ def _need_several(asked: Declared, rows: Rows) -> None:
         raise QuestionError("one configuration; there is nothing to compare")
     if name == ANY and len(values_of(rows, METHOD)) > 1:
         raise QuestionError(f"methods vary; write best: {METHOD}")
-    varied = [n for n in dict.fromkeys(n for row in rows for n in row) if n not in (name, MTD)]
+    beside = (name, MTD, ANY)
+    varied = [n for n in dict.fromkeys(n for row in rows for n in row) if n not in beside]
     varied = [other for other in varied if len(values_of(rows, other)) > 1]
     if name not in (ANY, METHOD) and varied:
         raise QuestionError(f"{', '.join(varied)} vary too; write best: {ANY}, or effect: {name}")
@@ -193,6 +201,14 @@ def _need_crossed(asked: Declared, rows: Rows) -> None:
         raise QuestionError(f"not every value of {first} runs with every value of {second}")
 
 
+def _need_called(asked: Declared, rows: Rows) -> None:
+    called = values_of(rows, ANY)
+    for name in asked.names:
+        if name not in called:
+            listed = f"names has {', '.join(called)}" if called else "the file has no names"
+            raise QuestionError(f"no configuration is called {name}; {listed}")
+
+
 KINDS: Mapping[str, Form] = {
     "shape": Form("mtd", _need_levels, only=MTD),
     "best": Form("method", _need_several),
@@ -201,6 +217,7 @@ KINDS: Mapping[str, Form] = {
     ),
     "effect": Form("ema_decay", _need_varied),
     "interaction": Form("[ema_decay, queue_size]", _need_crossed, names=2),
+    "additions": Form("[SimCSE, with a queue, with heads]", _need_called, names=0),
     "sufficiency": Form("mtd", _need_parts, only=MTD),
     "conditions": Form("mtd", _need_conditions, only=MTD),
     "history": Form("mtd", _need_probes, only=MTD, is_tested=False),

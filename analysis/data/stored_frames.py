@@ -77,6 +77,8 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
         "environments": [dataclasses.asdict(env) for env in study.environments],
         "settings": [dataclasses.asdict(setting) for setting in study.settings.values()],
         "plans": [dataclasses.asdict(plan) for plan in study.plans],
+        # a study without names is written as before there were any
+        **({"names": study.names} if study.names else {}),
     }
     return files | {MAIN: _write(study.trials, about, with_digest=True)}
 
@@ -194,6 +196,7 @@ def _read_study(main: Path) -> tuple[StudyFrames, str]:
         environments=tuple(read_fields(Environment, env) for env in about["environments"]),
         settings={each["name"]: read_fields(RecordedSetting, each) for each in settings},
         plans=plans,
+        names=read_fields(kinds["names"], about.get("names", {})),
         **{name: read_fields(kinds[name], value) for name, value in about["study"].items()},
         **frames,
     )

@@ -1,6 +1,6 @@
 """The question which configuration, or which method, is the best."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from mtdlab.analysis.inference.best import (
     BestVerdict,
     best_scores,
     judge_best,
+    number_configurations,
     runs_by_method,
     varies_method,
 )
@@ -112,7 +113,7 @@ class BestQuestion(Question):
                 f"{name} at MTD {format_mtd(mtd)}" if np.isfinite(mtd) else name
                 for name, mtd in zip(names, table["mtd"], strict=True)
             )
-        return table.assign(**{NAME: names})
+        return table.assign(**{NAME: prefer_names(self.results, table, names)})
 
     @cached_property
     def ranked(self) -> pd.DataFrame:
@@ -361,6 +362,24 @@ def name_table(
     defaults = {name: each.default for name, each in settings if each.default is not None}
     texts = name_rows(shown, names, beside=results.study.nuisance, most=most, defaults=defaults)
     return tuple(clean(text, most=most) for text in texts)
+
+
+def find_names(results: StudyResults, table: pd.DataFrame) -> pd.Series:
+    """What the study file calls the configuration of each row; missing where it is not one."""
+    study = results.study
+    by = [name for name in (*list_settings(table), "mtd") if name in table]
+    runs = runs_by_method(results.trials, study.settings)
+    called = runs["number"].map(study.named).map(clean, na_action="ignore")
+    groups = number_configurations(runs, [name for name in by if name not in study.nuisance])
+    is_one = called.fillna("").groupby(groups).transform("nunique") == 1
+    return table["number"].map(dict(zip(runs["number"], called.where(is_one), strict=True)))
+
+
+def prefer_names(results: StudyResults, table: pd.DataFrame, others: Sequence[str]) -> list[str]:
+    """What the study file calls the rows of a comparison; `others` where it does not."""
+    if not results.study.names:
+        return [*others]
+    return find_names(results, table).fillna(pd.Series(others, table.index)).tolist()
 
 
 def rank(table: pd.DataFrame) -> pd.DataFrame:

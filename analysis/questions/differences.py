@@ -11,7 +11,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.durations import format_count
-from mtdlab.analysis.data.questions import MTD, Declared, PlannedQuestion
+from mtdlab.analysis.data.questions import ANY, MTD, Declared, PlannedQuestion
 from mtdlab.analysis.data.settings import write_setting
 from mtdlab.analysis.inference.differences import Differences, judge_differences
 from mtdlab.analysis.inference.intervals import Estimate
@@ -195,7 +195,7 @@ class DifferencesQuestion(Question):
     def plan(cls, planned: PlannedQuestion) -> PlannedDesign | None:
         asked = planned.asked
         frame = pd.DataFrame(asked.select(planned.rows)).dropna(subset=[*asked.names])
-        names = _name_factors(frame, asked.names, {*frame} - {MTD})
+        names = _name_factors(frame, asked.names, {*frame} - {MTD, ANY})
         values = select_crossed(frame[names], asked.names)
         if not len(values):
             return None

@@ -163,7 +163,7 @@ class StudyResults:
     def asks_differences(self) -> bool:
         """Whether a declared question is about effects of settings, and states their intervals."""
         asked = [question.kind for plan in self.study.plans[-1:] for question in plan.questions]
-        return bool({"contrast", "effect", "interaction"} & {*asked})
+        return bool({"additions", "contrast", "effect", "interaction"} & {*asked})
 
     def describe_scope(self, judged: Judgement, *, is_paired: bool) -> str:
         """What an answer covers, without a full stop: seeds, and evaluation items."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from mtdlab.analysis.data.defaults import CONFIRMATION_SUFFIX, LEVEL
 from mtdlab.analysis.data.durations import format_count
+from mtdlab.analysis.data.questions import ANY
 from mtdlab.analysis.data.runs import (
     completed_runs,
     format_mtd,
@@ -125,7 +126,9 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
     row, shown = chosen.iloc[0], names[:_MOST_SETTINGS]
     settings = {clean(name): clean(format_value(name, row[name])) for name in shown}
     if not names and context.verdict.levels_run < 2:
-        settings = {"configuration": "the only one"}
+        settings = {ANY: "the only one"}
+    if name := context.study.named.get(number):
+        settings = {ANY: clean(name)} | settings
     if np.isfinite(row["mtd"]) and row["mtd"] > 0:
         settings["MTD"] = format_mtd(float(row["mtd"]))
     return settings
@@ -166,6 +169,7 @@ def _describe_choice(context: StudyContext, number: int) -> str:
         return f"{text}; {DEV} chooses the same."
     other = _list_settings(context, top)
     named = ", ".join(f"{name_setting(name)} {value}" for name, value in other.items())
+    named = clean(context.study.named.get(top, named))
     return f"{text}; {DEV} chooses another ({named})."
 
 

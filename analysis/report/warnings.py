@@ -1,7 +1,8 @@
 """The limits of the conclusions from a study, a sentence for each reason."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -75,7 +76,7 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
         (warn_of_references(context), _warn_of_open_study(context.study)),
         (
             *_warn_of_design(context),
-            warn_of_failures(context.trials, context.study.compared),
+            warn_of_failures(context.trials, context.study.compared, context.study.named),
             *_warn_of_levels(context),
             _warn_of_collapses(context.collapsed),
         ),
@@ -339,10 +340,13 @@ def _warn_of_groups(table: pd.DataFrame, write: ScoreFormat) -> str:
     )
 
 
-def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
+def warn_of_failures(
+    trials: pd.DataFrame, settings: Settings, named: Mapping[int, str] = MappingProxyType({})
+) -> str:
     """A warning that failures are concentrated at some levels of MTD or in some configurations.
 
-    It is about configurations where there are several methods or fewer than two levels.
+    It is about configurations where there are several methods or fewer than two levels; `named` are
+    the names of configurations by the numbers of their trials.
     """
     ended = trials[trials["state"].isin(["COMPLETE", "FAIL"])]
     if not (failed := ended["state"] == "FAIL").any():
@@ -354,6 +358,7 @@ def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
     else:
         groups = number_configurations(ended, varied)
         names = pd.Series(name_configurations(ended[varied][failed]), ended.index[failed])
+        names = ended["number"][failed].map(named).fillna(names)
     if not len(uneven := find_frequent_failures(failed, groups)):
         return ""
     all_failed, all_ended = failed[groups.notna()].agg(["sum", "size"])

@@ -241,7 +241,7 @@ def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
     _, table = rank_configurations(runs, [*dict.fromkeys([*varied, "mtd"])])
     there = traced_runs(other.trials).groupby("mtd")["score"].agg(["size", "mean"])
     table = table.assign(
-        configuration=name_configurations(table[varied]),
+        configuration=first.call(table["number"], name_configurations(table[varied])),
         other_n=table["mtd"].map(there["size"]).fillna(0).astype("int64"),
         other_mean=table["mtd"].map(there["mean"]),
     )
@@ -269,7 +269,7 @@ def find_best_setting(study: StudyFrames) -> pd.DataFrame:
     runs = within if len(within) else every
     varied = varied_settings(runs, study.settings)
     best = rank_configurations(runs, varied)[1].head(1)
-    names = pd.Series(name_configurations(best[varied]), dtype="str")
+    names = pd.Series(study.call(best["number"], name_configurations(best[varied])), dtype="str")
     return best[MEAN].assign(setting=names)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mtdlab.analysis.data.defaults import MARGIN
 from mtdlab.analysis.data.metric import as_read, is_in_points
+from mtdlab.analysis.data.questions import ANY
 from mtdlab.api.given import Given, Overrides, StudySource, assign
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, describe, naming_missing
 from mtdlab.terminal import begin_phase, progress_bar
@@ -202,15 +203,18 @@ def find_ended(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:
 def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
     """A row per configuration, by MTD: the settings behind the MTD and those that are searched.
 
-    A setting that the configuration's method lacks is None, and so is the MTD of a method without
-    one. Empty for a sampled study, whose configurations are drawn while it runs.
+    Its name comes first where the file names configurations. A setting that its method lacks is
+    None, and so is the MTD of a method without one. Empty for a sampled study, whose configurations
+    are drawn while it runs.
     """
     from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.analysis.measures.trace import NOTATION
 
     names = [name for name in dict.fromkeys((*NOTATION, *spec.search)) if name in spec.known]
     rows = [
-        {"mtd": mtd_value(each["mtd"])} | {name: each.get(name) for name in names}
+        ({ANY: each[ANY]} if spec.names else {})
+        | {"mtd": mtd_value(each["mtd"])}
+        | {name: each.get(name) for name in names}
         for each in spec.configurations().values()
     ]
     return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))

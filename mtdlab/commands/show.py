@@ -9,6 +9,7 @@ import typer
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.analysis.data.metric import ScoreFormat, as_read, read_scores, write_score
+from mtdlab.analysis.data.questions import ANY
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
     describe_failures,
@@ -127,7 +128,7 @@ def show(
     """
     from mtdlab.api.report import load_study
     from mtdlab.store.progress import list_studies
-    from mtdlab.store.recorded import read_recorded, read_trial
+    from mtdlab.store.recorded import find_name, read_recorded, read_trial
     from mtdlab.store.tables import living_state
     from mtdlab.store.urls import mask, storage_url
 
@@ -153,14 +154,17 @@ def show(
         rows = _describe_study(frames, overview, model, url)
         print_text(in_fields([*rows, *(("next", line) for line in following)]))
         return
-    recorded, metric = read_trial(url, study, trial), read_recorded(url, study).metric
+    recorded, of_study = read_trial(url, study, trial), read_recorded(url, study)
+    metric, called = of_study.metric, find_name(of_study, recorded.row)
     if as_json:
-        print_json(_trial_fields(study, metric, recorded, model, url))
+        fields = _trial_fields(study, metric, recorded, model, url)
+        print_json(fields | ({ANY: called} if called else {}))
     else:
         ended = living_state(recorded.row)
         state = "failed" if ended == "FAIL" else ended.lower()
         print_text(f"trial {trial} of study {study} in {mask(url)}: {state}")
-        print_text(in_fields(_describe_trial(study, metric, recorded, model, url)))
+        rows = [(ANY, called), *_describe_trial(study, metric, recorded, model, url)]
+        print_text(in_fields(rows))
         if recorded.row.traceback:
             print_text(f"\n{recorded.row.traceback.rstrip()}")
 

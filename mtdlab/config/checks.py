@@ -341,7 +341,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
         if any(trial.model_dump() == same for trial in trials):
             message = "is a configuration of the search; give it another method or other settings"
             source.add((BASELINE,), message)
-    if spec.questions and source.is_correct(*READ_BY_TRIALS, "questions"):
+    if spec.questions and source.is_correct(*READ_BY_TRIALS, "names", "questions"):
         _check_questions(spec, source)
     if spec.until and source.is_correct(*READ_BY_TRIALS, "pruner", "questions"):
         _check_until(spec, source)

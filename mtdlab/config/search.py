@@ -214,6 +214,17 @@ def read_skip(
         return ()
     if sampler != "grid":
         raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")
+    partials = read_partials(
+        source, {("skip", at): entry for at, entry in enumerate(entries)}, search
+    )
+    # each once, however often it stands there
+    return tuple({str(partial): partial for partial in partials}.values())
+
+
+def read_partials(
+    source: Source, entries: Mapping[KeyPath, Any], search: Mapping[str, Dimension]
+) -> list[Partial]:
+    """The partial points of a grid that stand at places of a file. Raises SpecError."""
     columns = {}
     for name, dimension in search.items():
         try:
@@ -221,12 +232,20 @@ def read_skip(
         except ValueError as error:
             raise source.error(("search",), str(error)) from None
         columns[name] = {_same_number(value): value for value in values}
-    partials = [
-        _read_partial(source, ("skip", index), entry, search, columns)
-        for index, entry in enumerate(entries)
-    ]
-    # each once, however often it stands there
-    return tuple({str(partial): partial for partial in partials}.values())
+    return [_read_partial(source, path, entry, search, columns) for path, entry in entries.items()]
+
+
+def fits(written: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
+    """Whether a partial point, as a file has it, fits a configuration with these parameters.
+
+    A setting that the configuration's method lacks fits with any value.
+    """
+    own = {name.partition("/")[0]: _same_number(value) for name, value in parameters.items()}
+    return all(
+        own[name] in map(_same_number, given if isinstance(given, list) else [given])
+        for name, given in written.items()
+        if name in own
+    )
 
 
 def _same_number(value: Any) -> Any:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from mtdlab.analysis.data.beyond_run import describe_lengths
 from mtdlab.analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
-from mtdlab.analysis.data.questions import Declared, PlannedQuestion, derive
+from mtdlab.analysis.data.questions import ANY, Declared, PlannedQuestion, derive
 from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
@@ -100,6 +100,7 @@ class StudySpec(ABC):
         select_by: the score that ranks the trials.
         trainer: the settings that the file gives, without defaults.
         skip: partial points of the grid that are not run.
+        names: what configurations are called, by their key.
         baseline: the settings that the file gives to the configuration outside the search, over
             the trainer section; None without one.
         until: the numbers of seeds at which the verdict is computed, rising up to all of `seeds`,
@@ -128,6 +129,7 @@ class StudySpec(ABC):
     trials: int | None
     text: str
     skip: tuple[Partial, ...] = field(default=(), hash=False)
+    names: Mapping[str, str] = field(default_factory=dict, hash=False)
     description: str = ""
     select_by: str = "sts_dev"
     until: tuple[int, ...] | None = None
@@ -256,7 +258,7 @@ class StudySpec(ABC):
         """The trials, seed by seed, that choose nuisance values: GROUP.CONFIGURATION.VALUES."""
         if self.nuisance is None:
             return []
-        of = {SEARCH_NUISANCE: self._points()}
+        of = {SEARCH_NUISANCE: self.points()}
         if self.baseline is not None:
             of[BASELINE_NUISANCE] = {BASELINE: self.baseline}
         named = [
@@ -271,7 +273,7 @@ class StudySpec(ABC):
             for name, parameters, role in named
         ]
 
-    def _points(self) -> dict[str, dict[str, Any]]:
+    def points(self) -> dict[str, dict[str, Any]]:
         """The points of the grid by the configuration's key, without nuisance settings."""
         every = map(self.parameters_of, grid(self.search, self.skip))
         return {fingerprint(point): point for point in every}
@@ -279,7 +281,7 @@ class StudySpec(ABC):
     def grid_points(self) -> dict[str, dict[str, Any]]:
         """The points of the grid by the configuration's key, with what is chosen for each."""
         return {
-            key: point | self._choice(key, point, SEARCH) for key, point in self._points().items()
+            key: point | self._choice(key, point, SEARCH) for key, point in self.points().items()
         }
 
     def search_trials(self) -> list[PlannedTrial]:
@@ -295,11 +297,16 @@ class StudySpec(ABC):
         return [PlannedTrial(name, seed, None) for name in names for seed in self.seeds]
 
     def configurations(self) -> dict[str, dict[str, Any]]:
-        """Every setting and the mtd of each configuration of a grid, by its key; else none."""
+        """Every setting and the mtd of each configuration of a grid, by its key; else none.
+
+        Where the file names configurations, their names are there too.
+        """
         found = {}
         for key, point in self.grid_points().items() if self.sampler == "grid" else ():
             settings = self.settings(point, self.seeds[0])
             found[key] = {**settings.model_dump(), "mtd": settings.mtd}
+            if self.names:
+                found[key][ANY] = self.names.get(key)
         return found
 
     def planned_question(self) -> PlannedQuestion:
@@ -367,7 +374,7 @@ class StudySpec(ABC):
                 "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
                 "verdict": {"margin": self.margin, "alpha": self.alpha},
                 "beyond_run": self.beyond_run,
-                "configurations": fingerprint({"settings": sorted(self._points())}),
+                "configurations": fingerprint({"settings": sorted(self.points())}),
                 **self._declared(),
             }
         if (beside := self.baseline_settings()) is not None:

@@ -48,6 +48,11 @@ class StudyFile(BaseModel, frozen=True, extra="forbid", strict=True):
         default=None, ge=1, le=TRIALS, description="configurations that a sampler draws"
     )
     skip: list[Any] = Field(default_factory=list, description="points of the grid left out")
+    names: dict[str, Any] = Field(
+        default_factory=dict,
+        description="what configurations are called, each with a point that it alone fits: "
+        "`{SimCSE: {method: simcse}}`",
+    )
     baseline: dict[str, Any] | None = Field(
         default=None,
         description="settings of one configuration outside the search, run with the same seeds: "

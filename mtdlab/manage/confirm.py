@@ -103,6 +103,7 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
     if not question.is_over_mtd:
         chosen = ({name: settings[name] for name in varied} for settings in (first, second))
         kind, names = "configuration", [_name(each, frames) for each in chosen]
+        names = frames.call((int(each["number"]) for each in (best, other)), names)
     what = f"its best {kind}, {names[0]}, against its runner-up, {names[1]}."
     start = first_fresh_seed(seed for _, seed in read_planned(url, frames.name))
     values = {

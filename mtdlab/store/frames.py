@@ -32,8 +32,9 @@ from mtdlab.analysis.data.frames import (
 )
 from mtdlab.analysis.data.items import ItemScores, digest_of_tasks
 from mtdlab.config.nuisance import NUISANCE, PER, nuisance_values
+from mtdlab.config.search import fits
 from mtdlab.errors import StorageError
-from mtdlab.settings.roles import BASELINE, OF_NUISANCE, SEARCH
+from mtdlab.settings.roles import BASELINE, OF_NUISANCE, SEARCH, SEARCH_NUISANCE
 from mtdlab.store.claims import count_trials
 from mtdlab.store.database import reading
 from mtdlab.store.ranking import find_ranking
@@ -191,7 +192,22 @@ def load_frames(
             load_items=None if session.scalar(items) is None else read_items,
             baseline=baseline,
             tuning=_nuisance_trials(session, row),
+            names=_names(session, row),
         )
+
+
+def _names(session: Session, study: StudyRow) -> dict[str, tuple[int, ...]]:
+    """Read the names that the study file has for configurations, with the numbers of trials."""
+    if not (points := study.definition.get("names")):
+        return {}
+    begun = (TrialRow.study_id == study.id) & TrialRow.began.is_not(None)
+    begun &= TrialRow.role.in_((SEARCH, SEARCH_NUISANCE))
+    columns = select(TrialRow.number, TrialRow.parameters).where(begun)
+    trials = session.execute(columns.order_by(TrialRow.number)).all()
+    return {
+        name: tuple(number for number, parameters in trials if fits(point, parameters))
+        for name, point in points.items()
+    }
 
 
 def _baseline(session: Session, study_id: int) -> Baseline | None:

@@ -12,7 +12,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from mtdlab.analysis.data.environment import Environment
+from mtdlab.config.search import fits
 from mtdlab.errors import NothingToReport, StorageError
+from mtdlab.settings.roles import SEARCH, SEARCH_NUISANCE
 from mtdlab.store.database import inspecting, reading, schema_version
 from mtdlab.store.facts import IDENTITY, read_fact
 from mtdlab.store.optuna_copy import STUDIES, has_foreign, has_tables
@@ -218,3 +220,9 @@ def settings_of(trial: RecordedTrial, study: StudyRow) -> dict[str, Any]:
     if settings.get("precision") == "auto" and study.precision:
         settings["precision"] = study.precision
     return settings
+
+
+def find_name(study: StudyRow, trial: TrialRow) -> str:
+    """Find what the study file calls the configuration of a trial; empty where it does not."""
+    points = study.definition.get("names", {}) if trial.role in (SEARCH, SEARCH_NUISANCE) else {}
+    return next((name for name, point in points.items() if fits(point, trial.parameters or {})), "")

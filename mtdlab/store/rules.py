@@ -173,6 +173,10 @@ RUN = IS_OBJECT.narrowed(
     "the run of a trial, with its scores",
     lambda run: WHOLE.holds(run.get("trial")) and named(NUMBER).holds(run.get("scores")),
 )
+DEFINITION = named(JSON).narrowed(
+    "the values of a study file, whose names are points",
+    lambda value: named(named(JSON)).holds(value.get("names", {})),
+)
 IDENTITY = named(JSON, sampler=TEXT, trainer=named(JSON), search=named(TEXT))
 METHOD = named(
     TEXT,

@@ -213,7 +213,7 @@ class StudyRow(Base):
     """The precision that `auto` was resolved to, the same for all trials of the study."""
     model: Mapped[dict[str, Any] | None] = _held_to(rules.MODEL)
     """The best trial's model as it was last saved: `trial` (number), `host`, `folder`."""
-    definition: Mapped[dict[str, Any]] = _held_to(rules.named(rules.JSON), default=dict)
+    definition: Mapped[dict[str, Any]] = _held_to(rules.DEFINITION, default=dict)
     """What the study file says with its profile and --set, for workers that have no file."""
     folder: Mapped[str | None]
     """The folder of the study file, in which its relative paths are looked up."""

@@ -8,9 +8,17 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.frames import DIFFERENCE
+from mtdlab.analysis.data.questions import ANY
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.questions.best import NAME, BestQuestion, list_settings, name_table
+from mtdlab.analysis.questions.best import (
+    NAME,
+    BestQuestion,
+    find_names,
+    list_settings,
+    name_table,
+    prefer_names,
+)
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_interval
 from mtdlab.analysis.report.cells import LEVEL, describe_covered, format_count, make_table
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Table, Topic
@@ -80,7 +88,7 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     )
     if context.best.basis.explores:
         table, differs = table.drop(columns=DIFFERENCE[1:]), ", and the difference to the best row"
-    shown = table.drop(columns=["items", NAME]).dropna(axis="columns", how="all")
+    shown = add_names(context, table.drop(columns="items")).dropna(axis="columns", how="all")
     against, beside = context.against_baseline, ""
     if against is not None and "may_be_best" in shown:
         shown["may_be_best"] = shown["may_be_best"].map({True: "yes", False: "no"})
@@ -112,6 +120,14 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     )
 
 
+def add_names(context: StudyContext, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows with what the study file calls them, if it does, in place of their display names."""
+    shown = table.drop(columns=NAME)
+    if context.study.names:
+        shown.insert(0, ANY, find_names(context, table))
+    return shown
+
+
 def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str], str]:
     """The best rows with their points' texts; short names; the settings that these leave out."""
     order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
@@ -120,7 +136,7 @@ def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, l
     if any(name.endswith("…") for name in short) and "method" not in settings:
         short, label = name_values(table, settings), clean(", ".join(settings), most=_MOST_SETTINGS)
         short = [clean(text, most=_MOST_IN_FIGURE) for text in short]
-    table = table.assign(**{_SHORT: short}).iloc[order]
+    table = table.assign(**{_SHORT: prefer_names(context, table, short)}).iloc[order]
     name = f"baseline, {clean(name_baseline(context.study), most=_MOST_IN_FIGURE)}"
     drawn = add_baseline(table, context.against_baseline, **{_SHORT: name, NAME: name})
     texts = []
@@ -149,7 +165,7 @@ def build(context: StudyContext) -> Contents | None:
     if (table := compute(context)) is None:
         return None
     return Contents(
-        csv={"configurations": context.write.frame(table.drop(columns=NAME))},
+        csv={"configurations": context.write.frame(add_names(context, table))},
         figures={"configurations": draw_ranked(context, table, title="Score by configuration")},
         text=context.best.describe(),
         tables=[show_ranked(context, table, "configurations")],

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.published import published_sts, published_transfer
+from mtdlab.analysis.data.questions import ANY
 from mtdlab.analysis.inference.best import runs_by_method
-from mtdlab.analysis.questions.best import BestQuestion, rank
+from mtdlab.analysis.questions.best import BestQuestion, list_settings, rank
 from mtdlab.analysis.questions.wording import PERCENT
 from mtdlab.analysis.report.cells import make_table, number
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
-from mtdlab.analysis.report.topics.configurations import COSTS, draw_ranked, show_ranked
+from mtdlab.analysis.report.topics.configurations import COSTS, add_names, draw_ranked, show_ranked
 from mtdlab.analysis.statistics.methods import compute_method_properties
 
 _PROPERTIES = (
@@ -48,12 +49,19 @@ def build(context: StudyContext) -> Contents | None:
     if not context.compares_methods:
         return None
     best, table = context.best, context.best.table
-    properties = compute_method_properties(context.study)
+    named, properties = add_names(context, table), compute_method_properties(context.study)
+    if context.study.names and len(properties):
+        by = [name for name in (*list_settings(table), "mtd") if name in properties]
+        properties = properties.merge(named[[ANY, *by]], on=by, how="left")
+        properties.insert(1, ANY, properties.pop(ANY))
     drawn = draw_ranked(context, table, title="Score by method")
-    named = [*map(context.name_method, properties.get("method", ()))]
-    shown = properties.assign(method=named).dropna(axis="columns", how="all")
+    methods = [*map(context.name_method, properties.get("method", ()))]
+    shown = properties.assign(method=methods).dropna(axis="columns", how="all")
     return Contents(
-        csv={"methods": context.write.frame(best.compared), "method_properties": properties},
+        csv={
+            "methods": context.write.frame(named),
+            "method_properties": properties,
+        },
         figures={"methods": replace(drawn, caption=drawn.caption + _describe_rate(context))},
         text=best.describe(),
         tables=[

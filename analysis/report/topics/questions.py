@@ -5,14 +5,17 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.durations import list_first
 from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.questions import ANY
 from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.pairing import summarise_deviations, summarise_scores
+from mtdlab.analysis.questions.additions import AdditionsQuestion
+from mtdlab.analysis.questions.answer import Difference
 from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.differences import DifferencesQuestion, name_value, name_within
 from mtdlab.analysis.questions.study import list_declared
 from mtdlab.analysis.questions.wording import PERCENT, clean, describe_recorded
 from mtdlab.analysis.report.cells import make_table
-from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
 
 _MOST_LOST = 6
 
@@ -41,7 +44,12 @@ def _build_difference(context: StudyContext) -> Contents | None:
 
 
 def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
-    """The means of what is compared, by the setting asked about and at most one other."""
+    """The means of what is compared, by the setting asked about and at most one other.
+
+    Of additions the differences themselves.
+    """
+    if isinstance(question, AdditionsQuestion):
+        return _draw_additions(context, question)
     names = [str(name) for name in question.factors.values][:2]
     runs, [first, *others] = question.runs, names
     settings = " and ".join(clean(name_setting(name), most=40) for name in names)
@@ -68,6 +76,32 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
     panel = "", lambda ax: figures.draw_rows(means, ax, names=rows, label=label, name=score)
     height, alt = 1.1 + 0.4 * len(means), context.answer.sentence
     return Drawing(title, [panel], caption, alt, height, rigid=True)
+
+
+def _draw_additions(context: StudyContext, question: AdditionsQuestion) -> Drawing:
+    """Each difference with its interval, a row each."""
+    judged, names = question.judged, [*map(clean, question.added)]
+    said = [
+        Difference(size, judged.confidence, name, score_format=context.write).sentence
+        for name, size in zip(question.family_of_differences.names, judged.sizes, strict=True)
+    ]
+    trials = [
+        question.runs.loc[question.runs[ANY] == name, "number"].min() for name in question.added
+    ]
+    table = pd.DataFrame(map(vars, judged.sizes)).assign(text=said, trial=trials)
+    bars = f"{100 * judged.confidence:.3g} % CI"
+
+    def panel(ax: Axes) -> None:
+        ax.axvline(0, color=figures.RUN, linewidth=1)
+        unit = f"difference, {context.write.axis_unit}"
+        figures.draw_rows(
+            table, ax, names=names, label="", name=unit, drawn="mean over seeds", interval=bars
+        )
+
+    title = "Difference of each addition to the configuration before it"
+    caption = f"Bars are {bars}s, simultaneous for all rows: what does not reach 0 is shown."
+    height, alt = 1.1 + 0.4 * len(table), context.answer.sentence
+    return Drawing(title, [("", panel)], caption, alt, height, rigid=True)
 
 
 DIFFERENCE = Topic(

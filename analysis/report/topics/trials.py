@@ -7,6 +7,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import ScoreFormat, as_read, is_negated
+from mtdlab.analysis.data.questions import ANY
 from mtdlab.analysis.data.runs import varied_settings
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.questions.wording import clean
@@ -33,6 +34,9 @@ def build(context: StudyContext) -> Contents:
         as_read(name): -values if is_negated(name) else values for name, values in scores.items()
     }
     trials = trials.assign(**scores).sort_values("number", ignore_index=True)
+    called = [ANY] if study.names else []
+    if called:
+        trials[ANY] = trials["number"].map(study.named)
     metric = ["score", "score_before"]
     trials[metric] = context.write.frame(trials[metric])
     first = ("number", "state", "seed", *PARTS, "initial_queue_size", "mtd", "score")
@@ -50,7 +54,7 @@ def build(context: StudyContext) -> Contents:
     )
     shown = make_table(
         chosen[
-            [*dict.fromkeys(["number", "score", "state", *role, "seed", *varied, *known])]
+            [*dict.fromkeys(["number", *called, "score", "state", *role, "seed", *varied, *known])]
         ].rename(columns={"wall_seconds": "wall time, s"}),
         caption=caption,
         csv="trials",

@@ -1,5 +1,7 @@
 """Topic: how the values of nuisance settings were chosen for each configuration."""
 
+from collections.abc import Sequence
+
 from mtdlab.analysis.data.frames import NuisanceTrials
 from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.runs import free_settings
@@ -14,7 +16,9 @@ def _name_groups(context: StudyContext, nuisance: NuisanceTrials) -> dict[str, s
     varied = free_settings(nuisance.trials, context.study.compared)
     shown = [name for name in varied if not nuisance.per or name in nuisance.per]
     first = nuisance.trials.drop_duplicates("group")
-    names = name_table(context, first[["number", *shown]])
+    names: Sequence[str] = name_table(context, first[["number", *shown]])
+    if not nuisance.per:
+        names = [*map(clean, context.study.call(first["number"], names))]
     return dict(zip(first["group"].astype("str"), names, strict=True))
 
 
