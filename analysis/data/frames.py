@@ -265,7 +265,7 @@ class StudyFrames:
 
     def call(self, numbers: Iterable[int], others: Iterable[str]) -> list[str]:
         """What the study file calls the configurations of trials; `others` where it does not."""
-        return [self.named.get(*pair) or pair[1] for pair in zip(numbers, others, strict=True)]
+        return [self.named.get(*pair) for pair in zip(numbers, others, strict=True)]
 
     @cached_property
     def items(self) -> ItemScores | None:

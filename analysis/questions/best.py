@@ -364,22 +364,23 @@ def name_table(
     return tuple(clean(text, most=most) for text in texts)
 
 
-def find_names(results: StudyResults, table: pd.DataFrame) -> pd.Series:
-    """What the study file calls the configuration of each row; missing where it is not one."""
+def find_names(results: StudyResults, table: pd.DataFrame) -> list[str]:
+    """What the study file calls the configuration of each row; empty where a row is not one."""
     study = results.study
     by = [name for name in (*list_settings(table), "mtd") if name in table]
     runs = runs_by_method(results.trials, study.settings)
-    called = runs["number"].map(study.named).map(clean, na_action="ignore")
     groups = number_configurations(runs, [name for name in by if name not in study.nuisance])
-    is_one = called.fillna("").groupby(groups).transform("nunique") == 1
-    return table["number"].map(dict(zip(runs["number"], called.where(is_one), strict=True)))
+    called = pd.Series(study.call(runs["number"], [""] * len(runs)), runs.index, dtype="str")
+    called = called.map(clean).where(called.groupby(groups).transform("nunique") == 1, "")
+    by_number = dict(zip(runs["number"], called, strict=True))
+    return [by_number[number] for number in table["number"]]
 
 
 def prefer_names(results: StudyResults, table: pd.DataFrame, others: Sequence[str]) -> list[str]:
     """What the study file calls the rows of a comparison; `others` where it does not."""
     if not results.study.names:
         return [*others]
-    return find_names(results, table).fillna(pd.Series(others, table.index)).tolist()
+    return [name or other for name, other in zip(find_names(results, table), others, strict=True)]
 
 
 def rank(table: pd.DataFrame) -> pd.DataFrame:

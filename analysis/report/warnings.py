@@ -357,8 +357,10 @@ def warn_of_failures(
         names = "MTD " + groups.dropna().map(format_mtd)
     else:
         groups = number_configurations(ended, varied)
-        names = pd.Series(name_configurations(ended[varied][failed]), ended.index[failed])
-        names = ended["number"][failed].map(named).fillna(names)
+        settings_of = zip(
+            ended["number"][failed], name_configurations(ended[varied][failed]), strict=True
+        )
+        names = pd.Series([named.get(*each) for each in settings_of], ended.index[failed])
     if not len(uneven := find_frequent_failures(failed, groups)):
         return ""
     all_failed, all_ended = failed[groups.notna()].agg(["sum", "size"])

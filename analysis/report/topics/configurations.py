@@ -124,7 +124,7 @@ def add_names(context: StudyContext, table: pd.DataFrame) -> pd.DataFrame:
     """The rows with what the study file calls them, if it does, in place of their display names."""
     shown = table.drop(columns=NAME)
     if context.study.names:
-        shown.insert(0, ANY, find_names(context, table))
+        shown.insert(0, ANY, [name or None for name in find_names(context, table)])
     return shown
 
 

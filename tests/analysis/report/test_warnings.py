@@ -315,3 +315,17 @@ def test_a_setting_that_goes_with_the_level_is_named() -> None:
     crossed = pd.concat([trials.assign(learning_rate=rate) for rate in (1e-3, 1e-2)])
     free = warnings_of(crossed.assign(number=range(len(crossed))))
     assert not any("do not have the same values" in warning for warning in free)
+
+
+def test_failures_of_a_named_configuration_are_told_by_its_name() -> None:
+    trials = pd.DataFrame(
+        {
+            "number": range(20),
+            "state": ["FAIL"] * 4 + ["COMPLETE"] * 16,
+            "mtd": np.nan,
+            "lr": np.repeat([1.0, 2.0, 3.0, 4.0], 5),
+        }
+    )
+    settings, named = {"lr": RecordedSetting("lr")}, dict.fromkeys(range(5), "high rate")
+    assert "4 of 5 with high rate," in warn_of_failures(trials, settings, named)
+    assert "4 of 5 with lr 1," in warn_of_failures(trials, settings)
