@@ -41,9 +41,8 @@ from mtdlab.config.search import (
     Dimension,
     Partial,
     StrataSection,
-    fits,
     read_dimension,
-    read_partials,
+    read_names,
     read_skip,
     read_strata,
 )
@@ -60,8 +59,6 @@ from mtdlab.settings.roles import BASELINE
 from mtdlab.user_code import UserModule
 
 _AS_WRITTEN = ("metric", "trainer", "sampler", "pruner", "trials", "description", "beyond_run")
-_MOST_LETTERS = 40
-"""The longest name of a configuration, which a figure has room for."""
 _Make = Callable[..., StudySpec]
 """What builds a study from the values that do not depend on what trains it."""
 
@@ -109,7 +106,8 @@ def build_study(
         spec = replace(spec, questions=_read_questions(top, source))
         try:
             if top.names and source.is_correct(*READ_BY_TRIALS):
-                spec = replace(spec, names=_read_names(top, spec, source))
+                named = read_names(source, top.names, spec.search, spec.points, top.sampler)
+                spec = replace(spec, names=named)
             check_study(top, spec, source)
         except ValueError as error:
             # a search that has no grid
@@ -222,38 +220,6 @@ def _read_search(
             if (dimension := source.try_read(read)) is not None:
                 search[name] = dimension
     return search, skip
-
-
-def _read_names(top: StudyFile, spec: StudySpec, source: Source) -> dict[str, str]:
-    """The names of configurations by their key, without those that have a mistake."""
-    if spec.sampler != "grid":
-        source.add(("names",), f"needs sampler: grid; {spec.sampler} has no configurations to name")
-        return {}
-    points, named = spec.points(), dict[str, str]()
-    for name, written in top.names.items():
-        path: KeyPath = ("names", name)
-        if not 0 < len(name) <= _MOST_LETTERS or name != name.strip() or not name.isprintable():
-            rule = f"a name has 1 to {_MOST_LETTERS} letters on one line, and no blanks at its ends"
-            source.add(path, rule)
-        elif source.try_read(partial(read_partials, source, {path: written}, spec.search)):
-            fitting = [key for key, point in points.items() if fits(written, point)]
-            if len(fitting) != 1:
-                source.add(path, _describe_fit([points[key] for key in fitting]))
-            elif (other := named.setdefault(fitting[0], name)) != name:
-                source.add(path, f"names the configuration that is called {other}; keep one")
-    return named
-
-
-def _describe_fit(fitting: Sequence[Mapping[str, Any]]) -> str:
-    """Why a name is refused that fits these configurations, none or several."""
-    if not fitting:
-        return "fits no configuration of the search"
-    differ = [
-        name.partition("/")[0]
-        for name in dict.fromkeys(name for point in fitting for name in point)
-        if len({str(point.get(name)) for point in fitting}) > 1
-    ]
-    return f"fits {len(fitting)} configurations, which differ in {', '.join(differ)}; name one"
 
 
 def _read_questions(top: StudyFile, source: Source) -> tuple[Declared, ...]:

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -42,6 +43,8 @@ class Range:
     relative_to: ClassVar[None] = None
 
 
+_MOST_LETTERS = 40
+"""The longest name of a configuration, which a figure has room for."""
 Dimension = Choices | Range
 Partial = dict[str, tuple[Any, ...]]
 """A partial point: some of the parameters, each with the values that it may have."""
@@ -214,14 +217,14 @@ def read_skip(
         return ()
     if sampler != "grid":
         raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")
-    partials = read_partials(
+    partials = _read_partials(
         source, {("skip", at): entry for at, entry in enumerate(entries)}, search
     )
     # each once, however often it stands there
     return tuple({str(partial): partial for partial in partials}.values())
 
 
-def read_partials(
+def _read_partials(
     source: Source, entries: Mapping[KeyPath, Any], search: Mapping[str, Dimension]
 ) -> list[Partial]:
     """The partial points of a grid that stand at places of a file. Raises SpecError."""
@@ -248,6 +251,44 @@ def fits(written: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
     )
 
 
+def read_names(
+    source: Source,
+    entries: Mapping[str, Any],
+    search: Mapping[str, Dimension],
+    points: Callable[[], Mapping[str, Mapping[str, Any]]],
+    sampler: str,
+) -> dict[str, str]:
+    """The `names:` section by the key of the configuration in `points`; mistakes are added."""
+    if sampler != "grid":
+        source.add(("names",), f"needs sampler: grid; {sampler} has no configurations to name")
+        return {}
+    configurations, named = points(), dict[str, str]()
+    for name, written in entries.items():
+        path: KeyPath = ("names", name)
+        if not 0 < len(name) <= _MOST_LETTERS or name != name.strip() or not name.isprintable():
+            rule = f"a name has 1 to {_MOST_LETTERS} letters on one line, and no blanks at its ends"
+            source.add(path, rule)
+        elif source.try_read(partial(_read_partials, source, {path: written}, search)):
+            fitting = {key: point for key, point in configurations.items() if fits(written, point)}
+            if len(fitting) != 1:
+                source.add(path, _describe_fit([*fitting.values()]))
+            elif (other := named.setdefault(next(iter(fitting)), name)) != name:
+                source.add(path, f"names the configuration that is called {other}; keep one")
+    return named
+
+
+def _describe_fit(fitting: Sequence[Mapping[str, Any]]) -> str:
+    """Why a name is refused that fits these configurations, none or several."""
+    if not fitting:
+        return "fits no configuration of the search"
+    differ = [
+        name.partition("/")[0]
+        for name in dict.fromkeys(name for point in fitting for name in point)
+        if len({str(point.get(name)) for point in fitting}) > 1
+    ]
+    return f"fits {len(fitting)} configurations, which differ in {', '.join(differ)}; name one"
+
+
 def _same_number(value: Any) -> Any:
     """The same key for numbers that differ in their last bits, as 0.1 + 0.2 from 0.3."""
     return float(f"{value:.9g}") if isinstance(value, int | float) else value
@@ -262,7 +303,7 @@ def _read_partial(
 ) -> Partial:
     if not isinstance(entry, dict) or not entry:
         raise source.error(path, f"{entry!r}: write searched settings, as in {{ema_decay: 0.95}}")
-    partial = {}
+    point = {}
     for setting, given in entry.items():
         if setting not in search:
             raise source.unknown((*path, setting), search)
@@ -274,8 +315,8 @@ def _read_partial(
                 message = f"{value!r} matches no point of the grid; search has {shown}"
                 raise source.error((*path, setting), message)
         name = parameter_name(setting, search[setting])
-        partial[name] = tuple(known[_same_number(value)] for value in values)
-    return partial
+        point[name] = tuple(known[_same_number(value)] for value in values)
+    return point
 
 
 STRATA = "mtd"
