@@ -78,14 +78,12 @@ class AdditionsQuestion(DifferencesQuestion):
 
     @cached_property
     def found(self) -> Mapping[str, list[str]]:
-        """What is shown of the additions: those that gained, that lost, and the others."""
+        """The additions that are shown to gain and to lose."""
         sizes = dict(zip(map(clean, self.added), self.judged.sizes, strict=True))
-        found = {
+        return {
             "gained": [name for name, size in sizes.items() if size.low > 0],
             "lost": [name for name, size in sizes.items() if size.high < 0],
         }
-        rest = [name for name in sizes if name not in (*found["gained"], *found["lost"])]
-        return found | {"undecided": rest}
 
     @cached_property
     def answer(self) -> Answer:
@@ -97,10 +95,12 @@ class AdditionsQuestion(DifferencesQuestion):
         count = len(self.judged.sizes)
         if not self.judged.is_different:
             return self.state(f"No addition of {count} is shown to gain or lose")
-        named = [
+        parts = [
             f"{what}: {list_first(names, _MOST)}" for what, names in self.found.items() if names
         ]
-        return self.state(capitalise("; ".join(named)))
+        if left := count - sum(map(len, self.found.values())):
+            parts.append(f"{left} of {count} undecided")
+        return self.state(capitalise("; ".join(parts)))
 
     def describe_certainty(self) -> str:
         scored = {*self.factors.values[ANY]}

@@ -72,7 +72,7 @@ def test_they_are_paired_differences_with_simultaneous_intervals() -> None:
         "with FGSM minus with heads",
     )
     answer = question.answer
-    assert answer.heading == "Gained: with a queue; lost: with heads; undecided: with FGSM"
+    assert answer.heading == "Gained: with a queue; lost: with heads; 1 of 3 undecided"
     assert answer.outcome is QuestionOutcome.SHOWN
     assert answer.effect is not None
     assert answer.effect.text == "with a queue minus SimCSE"
