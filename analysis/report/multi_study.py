@@ -217,12 +217,14 @@ class Studies:
             MTD.
         agreements: how the first study's answer agrees with the others', where this was requested.
         claims: the claims of the papers (`tabulate_claims`); no rows where no study is about one.
+        sections: the anchors of the sections on each study's own page.
     """
 
     contexts: Sequence[StudyContext]
     overview: pd.DataFrame
     agreements: tuple[Agreement, ...] | None
     claims: pd.DataFrame
+    sections: Mapping[str, Sequence[str]]
 
     @property
     def studies(self) -> list[StudyFrames]:
@@ -257,7 +259,7 @@ def _build_studies(context: Studies) -> Contents:
         shown,
         caption=(
             f"Each study's best configuration with its {PERCENT} CI over seeds, for these items, "
-            f"and its verdict on MTD. A study's name links to its page.{scores}"
+            f"and its verdict on MTD.{scores}"
         ),
         csv="studies",
         labels={"setting": "best configuration", "n": "trials of it", "mean": "best mean"},
@@ -393,7 +395,7 @@ def ask_of_claims(headline: Headline, claims: pd.DataFrame) -> Headline:
 def _build_claims(context: Studies) -> Contents | None:
     if not len(context.claims):
         return None
-    tables, drawn = [show_claims(context.claims, links=True)], draw_claims(context.claims)
+    tables, drawn = [show_claims(context.claims, context.sections)], draw_claims(context.claims)
     text = [RULE, *filter(None, [compare_tests(context.claims)])]
     return Contents(csv={"claims": context.claims}, text=text, tables=tables, figures=drawn)
 
@@ -470,6 +472,7 @@ def write_multi_study(
         limits=(*filter(None, (f"{clean(capitalise(note))}." if note else "", added)),),
         methods=_METHODS,
     )
-    context = Studies(contexts, overview, agreements, claims if about else claims[:0])
+    sections = {study: page.sections for study, page in pages.items()}
+    context = Studies(contexts, overview, agreements, claims if about else claims[:0], sections)
     files = write_page(out / name, whole, TOPICS, context, note=note)
     return MultiStudyReport(**vars(files), pages=pages, agreements=agreements or ())

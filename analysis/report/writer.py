@@ -34,11 +34,16 @@ _FORMULA = re.compile(r"(?![+-][\d.]+(?:e[+-]?\d+)?$)[=+\-@\t\r]", re.IGNORECASE
 
 @dataclass(frozen=True)
 class Files:
-    """Where a page, its figures (a PNG and an SVG file each) and its tables (CSV) are."""
+    """Where a page, its figures (a PNG and an SVG file each) and its tables (CSV) are.
+
+    Attributes:
+        sections: the anchors of the page's sections on its topics.
+    """
 
     page: Path
     figures: tuple[Path, ...]
     tables: tuple[Path, ...]
+    sections: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], earlier: Iterable[str] = ()) -> None:
@@ -172,7 +177,7 @@ def write_page(
         old += _FIGURE_FILE.findall(index.read_text(encoding="utf-8", errors="replace"))
     write_files(out, csv | texts | images | html, old)
     figures, tables = (tuple(out / name for name in names) for names in (images, csv))
-    return Files(index, figures, tables)
+    return Files(index, figures, tables, sections=tuple(part.anchor for part in sections))
 
 
 def _lead_with_result(page: BasePage, main: Collection[str]) -> BasePage:

@@ -3,8 +3,9 @@
     python tests/docs/gallery.py [PAGE ...]
 
 The gallery keeps of a page its `index.html`, its `data/` and the figures that a document shows. A
-link of the page to any other file leads to its last lines, which have the command that makes it. A
-page is added by its name in PAGES and its `data/` in docs/gallery.
+link of the page to any other file leads to its last lines, which have the command that makes it; a
+row of a study whose page is not kept has no link. A page is added by its name in PAGES and its
+`data/` in docs/gallery.
 """
 
 import argparse
@@ -63,7 +64,7 @@ WITH_PAGES = (
 IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+\.(?:png|svg))\)")
 _FILE_LINK = re.compile(r'(?<=href=")(?:figures|tables)/[^"]+(?=")')
 _OWN_PAGE = re.compile(
-    rf'(?<=href=")\.\./(?!(?:{"|".join(WITH_PAGES)})/)[^/"]+/index\.html[^"]*(?=")'
+    rf'<a href="\.\./(?!(?:{"|".join(WITH_PAGES)})/)[^/"]+/index\.html[^"]*">(.*?)</a>'
 )
 _LAST_LINES = re.compile(r"<p>(This page is self-contained: [^.]*\.) Beside it are .*</p>")
 _OF_VERSION_OR_DATE = ('<meta name="generator"', '<p class="made">', "<p>Cite: ")
@@ -158,7 +159,7 @@ def prune(html: str, page: str, figures: list[str]) -> str:
         "(PNG, SVG) and tables (CSV, LaTeX, Markdown).</p>"
     )
     if page == CLAIMS:
-        html = _OWN_PAGE.sub("#files", html)
+        html = _OWN_PAGE.sub(r"\1", html)
     html, count = _LAST_LINES.subn(last, html)
     if count != 1:
         raise ValueError(f"{page}: {count} lines say what is beside the page, not 1")

@@ -97,6 +97,15 @@ def test_links_to_files_that_are_not_kept_lead_to_the_command() -> None:
         prune(pruned, "methods", [])
 
 
+def test_rows_of_studies_whose_pages_are_not_kept_have_no_link() -> None:
+    own = f'<a href="../{WITH_PAGES[0]}/index.html#claims"><bdi>a claim</bdi></a>'
+    other = '<a href="../slides/index.html#claims"><bdi>another</bdi></a>'
+    pruned = prune(f"{own}\n{other}\n{MADE.format(**PAGE)}", CLAIMS, [])
+    assert pruned.splitlines()[:2] == [own, "<bdi>another</bdi>"]
+    html = (GALLERY / CLAIMS / "index.html").read_text(encoding="utf-8")
+    assert '<a href="#files"><bdi>' not in html
+
+
 @pytest.mark.parametrize(
     ("changed", "count"),
     [

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -134,7 +134,7 @@ def _describe_scale(context: StudyContext, question: ClaimQuestion) -> str:
     if {"steps", "batch_size"} <= {*runs}:
         sentences = (runs["steps"] * runs["batch_size"]).dropna().astype("int64")
         ends = dict.fromkeys([sentences.min(), sentences.max()] if len(sentences) else [])
-        parts.append(" to ".join(f"{count:,}" for count in ends) + " sentences")
+        parts += [" to ".join(f"{count:,}" for count in ends) + " sentences"] if ends else []
     measured = NAMES.get(claim.measure, claim.measure)
     is_score = claim.measure == SCORE
     parts.append(label_score(study.metric, study.evaluation_name) if is_score else measured)
@@ -244,8 +244,10 @@ def _describe_test(row: Mapping[Hashable, Any]) -> str:
     return "; ".join(filter(None, (difference, row["study"], row["scale"])))
 
 
-def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
-    """The table of a page; of several studies its rows lead to their figures."""
+def show_claims(
+    table: pd.DataFrame, sections: Mapping[str, Collection[str]] | None = None
+) -> Table:
+    """The table of a page; of several studies its rows lead to the sections of their pages."""
     rows = table.to_dict("records")
     shown = pd.DataFrame(
         {
@@ -262,7 +264,7 @@ def show_claims(table: pd.DataFrame, *, links: bool = False) -> Table:
         "or in the unit that the scale names; of several that which is least like the claim."
     )
     made = make_table(shown, caption=caption, csv="claims", most=len(shown))
-    addresses = tuple(_find_address(row) for row in rows) if links else ()
+    addresses = tuple(_find_address(row, sections) for row in rows) if sections else ()
     return replace(made, links=addresses)
 
 
@@ -292,11 +294,16 @@ def draw_claims(table: pd.DataFrame) -> Mapping[str, Drawing]:
     return {"claims": drawing}
 
 
-def _find_address(row: Mapping[Hashable, object]) -> str:
-    """The section of a study's page that has a claim's figure; empty without a study."""
+def _find_address(row: Mapping[Hashable, object], sections: Mapping[str, Collection[str]]) -> str:
+    """The section of a study's page that has a claim's figure, else its claims; empty without one.
+
+    `sections` are the anchors on the page of each study.
+    """
+    if (study := str(row["study"])) not in sections:
+        return ""
     [claim] = [claim for claim in load_claims() if claim.name == row["name"]]
-    place = ANCHORS.get(claim.table) or ANCHORS.get(claim.measure) or "claims"
-    return f"../{quote(str(row['study']))}/index.html#{place}" if row["study"] else ""
+    place = ANCHORS.get(claim.table) or ANCHORS.get(claim.measure) or TOPIC.name
+    return f"../{quote(study)}/index.html#{place if place in sections[study] else TOPIC.name}"
 
 
 def _build(context: StudyContext) -> Contents | None:

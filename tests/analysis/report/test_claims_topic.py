@@ -154,6 +154,27 @@ def test_every_claims_figure_is_in_a_section_that_pages_have() -> None:
     assert "batches" not in claims.ANCHORS.values()
 
 
+def test_a_row_leads_to_a_section_that_its_studys_page_has() -> None:
+    """Its figure's, else that of its claims; without a page it has no link."""
+    table = tabulate(SLICES, CLUSTERS, every=True)
+    sections = {"table8-queue-slices-small": ("queue-slices", "claims"), "clusters": ("claims",)}
+    shown = claims.show_claims(table, sections)
+    pairs = zip(table["study"], shown.links, strict=True)
+    slices_page = "../table8-queue-slices-small/index.html"
+    assert {*pairs} == {
+        ("table8-queue-slices-small", f"{slices_page}#queue-slices"),
+        ("clusters", "../clusters/index.html#claims"),
+        ("", ""),
+    }
+    without = claims.show_claims(table, {"table8-queue-slices-small": ("claims",)})
+    assert {*without.links} == {f"{slices_page}#claims", ""}
+
+
+def test_a_scale_without_steps_names_no_sentences() -> None:
+    untold = replace(CLUSTERS, trials=CLUSTERS.trials.assign(steps=np.nan))
+    assert not tabulate(untold)["scale"].str.contains("sentences").any()
+
+
 def test_the_claims_that_have_room_are_replicated_and_contradicted_ones() -> None:
     """Those that are replicated with one error rate for all come first, the undecided last."""
     verdicts = ["replicated", "replicated", "contradicted", "contradicted", "undecided"]
