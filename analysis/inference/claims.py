@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from mtdlab.analysis.data.defaults import ALPHA, LEVEL
-from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
+from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate, share_level
 from mtdlab.analysis.inference.pairing import Paired
 from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, Needed
 from mtdlab.analysis.inference.verdict import Judgement
@@ -37,7 +37,9 @@ class ClaimJudgement(Judgement):
     Attributes:
         p_value: of the claim; its verdict is one of `AS_CLAIMED` where this is at most 0.05.
         place: which of the differences decides: that least like the claim.
-        size: that difference, in points, with its 95 % interval.
+        size: that difference, in points or in the unit of its measure, with the interval by which
+            the verdict is decided: at 95 %, or corrected for the number of differences where it is
+            not replicated; `level` is its confidence.
         by_equivalence: whether what is shown is that a difference is small.
     """
 
@@ -90,13 +92,15 @@ def judge_claim(
     elif is_near:
         verdict, place = SMALLER if is_claimed else SMALL, int(np.argmin(within))
     decisive = differences[place]
+    level = LEVEL if verdict == "replicated" else share_level(count)
     return ClaimJudgement(
         verdict=verdict,
         p_value=min(max(claimed), 1.0),
         seeds=len(decisive.values),
         items=decisive.items,
         place=place,
-        size=decisive.estimate(),
+        size=decisive.estimate(level),
+        level=level,
         by_equivalence=verdict == SMALL or (margin is not None and verdict == "replicated"),
     )
 

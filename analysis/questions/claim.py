@@ -9,7 +9,6 @@ import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, Selection, load_claims
-from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.meaning import MADE_OF, add_meaning, is_value
@@ -225,7 +224,9 @@ class ClaimQuestion:
                 return f"it changed no score by more than {UNCHANGED:g} points"
             return "no difference, but history was not shown to vary"
         if (need := self.need) is None:
-            return ""
+            margin = self.claim.least if self.claim.alike is None else self.claim.alike
+            noun = "point" if abs(margin) == 1 else "points"
+            return f"the margin is {abs(margin):g} {noun}" if margin else ""
         if need.seeds:
             return f"as estimated, {format_count(need.seeds, 'seed')} would decide"
         if need.items:
@@ -239,7 +240,7 @@ class ClaimQuestion:
             return None
         against = self.claim.against[judged.place : judged.place + 1]
         text = " minus ".join(map(_name_side, (self.claim.compare, *against)))
-        return Difference(judged.size, LEVEL, text)
+        return Difference(judged.size, judged.level, text)
 
 
 def _leave_out(results: StudyResults) -> tuple[pd.DataFrame, tuple[float, ...]]:
@@ -374,3 +375,10 @@ NAMES: Mapping[str, str] = {
     "swing": "mean change from evaluation to evaluation",
 }
 """What is measured, in words."""
+UNITS: Mapping[str, str] = {
+    "nearness": "distance",
+    "evenness": "uniformity",
+    "rank": "effective rank",
+    "rank_gain": "effective rank",
+}
+"""In what the measures are whose sizes are not in points."""

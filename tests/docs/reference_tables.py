@@ -81,6 +81,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "lag": "age of the earlier keys, in steps",
     "last": "latest step over the trials at which a collapse began",
     "level": "level of the confidence interval",
+    "unit": "unit of the difference: points, or the measure",
     "levels": "levels of MTD",
     "longest_lag": "longest lag that was measured, in steps",
     "look": "number of the look, from 1",

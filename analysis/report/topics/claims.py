@@ -13,14 +13,22 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, load_claims
 from mtdlab.analysis.data.defaults import ALPHA
 from mtdlab.analysis.data.metric import write_fixed
-from mtdlab.analysis.data.tasks import label_score
+from mtdlab.analysis.data.tasks import POINTS, label_score
 from mtdlab.analysis.experiments import EXPERIMENTS
 from mtdlab.analysis.inference.claims import AS_CLAIMED, SMALL, SMALLER, judge_by_holm
-from mtdlab.analysis.questions.claim import NAMES, UNCHANGED, ClaimQuestion, ask_claims
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.questions.claim import (
+    NAMES,
+    UNCHANGED,
+    UNITS,
+    ClaimQuestion,
+    ask_claims,
+)
 from mtdlab.analysis.questions.wording import (
     PERCENT,
     capitalise,
     clean,
+    describe_interval,
     join_sentences,
     join_words,
 )
@@ -30,7 +38,7 @@ from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, 
 
 COLUMNS = (
     *("verdict", "name", "claim", "source", "published", "difference", "mean", "low", "high"),
-    *("seeds", "holm", "why", "scale", "study"),
+    *("level", "unit", "seeds", "holm", "why", "scale", "study"),
 )
 """The columns of the table of claims."""
 SIGNS: Mapping[str, str] = {
@@ -60,8 +68,8 @@ RULE = (
     f"half of that, on neither side of 0. Not tested: also what changed no score of a seed by more "
     f"than {UNCHANGED:g} points. Where a claim names several differences, support takes all of "
     "them and needs no correction; what is held against it is corrected for their number "
-    "(Bonferroni), which the intervals are not, so that one of several may exclude 0 and decide "
-    "nothing. Each claim has its own error rate of "
+    "(Bonferroni): the interval of such a claim that is not replicated has a higher level than "
+    "95 %. Each claim has its own error rate of "
     "5 %; “not with Holm's rule for all tests” is one that does not hold with one rate for all. "
     "A printed size of less than 1 point is within the scatter of the paper's own values."
 )
@@ -104,7 +112,7 @@ def _list_row(context: StudyContext, question: ClaimQuestion, *, is_shown: bool)
     if effect is not None:
         size = effect.size
         row |= {"difference": effect.text, "seeds": judged.seeds}
-        row |= {"mean": size.mean, "low": size.low, "high": size.high}
+        row |= {"mean": size.mean, "low": size.low, "high": size.high, "level": effect.level}
         row["published"] = f"{sizes[judged.place]:+.2f}" if sizes else ""
     return row
 
@@ -113,12 +121,13 @@ def _list_missing(claim: PaperClaim) -> dict[str, Any]:
     """The row of a claim that no study is about."""
     asks = f"; studies/paper/{claim.study}.yaml asks it" if claim.study else ""
     return {
-        **dict.fromkeys(("mean", "low", "high"), math.nan),
+        **dict.fromkeys(("mean", "low", "high", "level"), math.nan),
         **dict.fromkeys(("difference", "holm", "scale", "study"), ""),
         "seeds": 0,
         "verdict": "not tested",
         "name": claim.name,
         "claim": claim.states,
+        "unit": UNITS.get(claim.measure, POINTS),
         "source": claim.source,
         "published": f"{min(claim.sizes, key=abs):+.2f}" if claim.sizes else "",
         "why": claim.reason or f"no study of it here{asks}",
@@ -200,7 +209,9 @@ def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
     tested = table[_is_tested(table)]
     lines = []
     for row in _choose_shown(tested, most).to_dict("records"):
-        ours = _name_size(row) + (f"; published {row['published']}" if row["published"] else "")
+        ours = _name_size(row)
+        if row["published"]:
+            ours += f"; published {row['published']} {row['unit']}"
         lines.append(f"{_name_verdict(row)}: “{row['claim']}” Here {ours}")
     if len(tested) > most:
         chosen = "from each verdict in turn, the undecided last"
@@ -231,11 +242,13 @@ def _name_verdict(row: Mapping[Hashable, object]) -> str:
 
 
 def _name_size(row: Mapping[Hashable, object]) -> str:
-    mean, low, high = (float(str(row[name])) for name in ("mean", "low", "high"))
+    """The difference with its unit, its interval and the level of that."""
+    mean, low, high, level = (float(str(row[name])) for name in ("mean", "low", "high", "level"))
     if math.isnan(mean):
         return ""
-    size = write_fixed(mean, 2, "+")
-    return size if math.isnan(low) else f"{size} ({write_fixed(low, 2)} to {write_fixed(high, 2)})"
+    unit = POINTS if row["unit"] == POINTS else f"in {row['unit']}"
+    interval = describe_interval(Estimate(mean, low, high), level)
+    return f"{write_fixed(mean, 2, '+')} {unit}{interval and f' ({interval})'}"
 
 
 def _describe_test(row: Mapping[Hashable, Any]) -> str:
@@ -255,13 +268,13 @@ def show_claims(
             "verdict, why, or what would decide": [
                 ": ".join(filter(None, (_name_verdict(row), row["why"]))) for row in rows
             ],
-            "printed": table["published"],
-            f"here with {PERCENT} CI, study and scale": [_describe_test(row) for row in rows],
+            "printed, points": table["published"],
+            "here, study and scale": [_describe_test(row) for row in rows],
         }
     )
     caption = (
-        "Claims of the papers. Sizes are differences, the first side minus the second, in points "
-        "or in the unit that the scale names; of several that which is least like the claim."
+        "Claims of the papers. Sizes are differences, the first side minus the second; of several "
+        "that which is least like the claim. The interval is that by which the verdict is decided."
     )
     made = make_table(shown, caption=caption, csv="claims", most=len(shown))
     addresses = tuple(_find_address(row, sections) for row in rows) if sections else ()
@@ -283,10 +296,10 @@ def draw_claims(table: pd.DataFrame) -> Mapping[str, Drawing]:
         height=0.7 + 0.42 * len(drawn),
         caption=(
             f"{count if len(shown) < len(tested) else ''}The paired difference of each claim with "
-            f"its {PERCENT} interval, positive where it is as claimed: blue circles if replicated, "
-            "squares if less than half as large as printed (blue: as claimed), red triangles if "
-            "contradicted, grey circles if undecided. Diamonds are as published. The axis is "
-            "linear up to 2 points and logarithmic beyond; intervals that are cut off go on."
+            "its interval, positive where it is as claimed: blue circles if replicated, squares if "
+            "less than half as large as printed (blue: as claimed), red triangles if contradicted, "
+            "grey circles if undecided. Diamonds are as published. The axis is linear up to 2 "
+            "points and logarithmic beyond; intervals that are cut off go on."
         ),
         alt=f"{summarise_claims(table)}.",
         rigid=True,

@@ -43,7 +43,11 @@ def test_a_claim_of_a_difference() -> None:
     assert judge(ABOVE, ABOVE).verdict == "replicated"
     one_below = judge(ABOVE, BELOW)
     assert (one_below.verdict, one_below.place) == ("contradicted", 1)
-    assert one_below.size == BELOW.estimate()
+    # what is held against one of two is corrected, and so is the interval that is stated of it
+    assert (one_below.size, one_below.level) == (BELOW.estimate(0.975), 0.975)
+    assert (both.size, both.level) == (AROUND.estimate(0.975), 0.975)
+    assert judge(ABOVE, ABOVE).size == ABOVE.estimate()
+    assert judge(ABOVE, ABOVE).level == judge(BELOW).level == 0.95
 
 
 def test_a_printed_size_is_refuted_by_less_than_half_of_it_and_its_direction_left_open() -> None:
@@ -77,7 +81,7 @@ def test_a_claim_that_holds_is_told_from_one_that_holds_in_its_size() -> None:
     # the difference that is too small is the one that is stated
     steep = paired(20.0, 20.4, 19.9)
     both = judge(ABOVE, steep, small=[1.0, 24.0])
-    assert (both.verdict, both.place, both.size) == (SMALLER, 1, steep.estimate())
+    assert (both.verdict, both.place, both.size) == (SMALLER, 1, steep.estimate(0.975))
     # 2.5 is beyond the interval, but not beyond that of one of two differences
     assert judge(ABOVE, small=[2.5]).verdict == SMALLER
     assert judge(ABOVE, ABOVE, small=[2.5, 2.5]).verdict == "replicated"

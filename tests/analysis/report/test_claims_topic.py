@@ -80,7 +80,9 @@ def test_the_first_screen_of_a_study_has_its_claims(tmp_path: Path) -> None:
     lines = build_headline(StudyContext(SLICES)).claims
     assert len(lines) == 2
     assert lines[0].startswith("✓ replicated: “The middle half of the queue scores more than")
-    assert re.search(r"Here \+2\.\d\d \(1\.\d\d to 2\.\d\d\); published \+0\.92$", lines[0])
+    assert re.search(
+        r"Here \+2\.\d\d points \(95 % CI 1\.\d\d to 2\.\d\d\); published \+0\.92 points$", lines[0]
+    )
     assert lines[1].startswith("✗ contradicted: ")
     many = claims.list_lines(tabulate(SLICES, CLUSTERS), most=3)
     assert len(many) == 4
@@ -178,12 +180,19 @@ def test_a_scale_without_steps_names_no_sentences() -> None:
 def test_the_claims_that_have_room_are_replicated_and_contradicted_ones() -> None:
     """Those that are replicated with one error rate for all come first, the undecided last."""
     verdicts = ["replicated", "replicated", "contradicted", "contradicted", "undecided"]
-    sizes = dict.fromkeys(("mean", "low", "high"), 1.0)
+    sizes: dict[str, object] = {
+        "mean": 1.0,
+        "low": 1.0,
+        "high": 1.0,
+        "level": 0.95,
+        "unit": "points",
+    }
     named = [
         {"verdict": verdict, "claim": f"{at}.", "holm": "no" if at == 0 else "yes", "published": ""}
+        | sizes
         for at, verdict in enumerate(verdicts)
     ]
-    table = pd.DataFrame([row | sizes for row in named])
+    table = pd.DataFrame(named)
     shown = {most: claims.list_lines(table, most) for most in (2, 4, 5)}
     assert [line[:2] for line in shown[2]] == ["✓ ", "✗ ", "2 "]
     assert "“1.”" in shown[2][0]
@@ -258,11 +267,60 @@ def test_the_most_that_chance_gives_is_rounded_up(tests: int, most: str) -> None
 
 
 def test_a_difference_that_is_rounded_to_0_has_no_sign() -> None:
-    row = {"verdict": "not tested", "claim": "A.", "holm": "", "published": "", "why": ""}
+    row: dict[str, object] = {"verdict": "not tested", "claim": "A.", "published": ""}
+    row |= {"holm": "", "why": ""}
     row |= {"source": "s", "study": "a", "difference": "b minus c", "scale": "2 seeds"}
-    table = pd.DataFrame([row | {"mean": -0.001, "low": -0.004, "high": 0.004}])
+    row |= {"mean": -0.001, "low": -0.004, "high": 0.004, "level": 0.95, "unit": "points"}
+    [cells] = claims.show_claims(pd.DataFrame([row])).rows
+    assert cells[-1] == "0.00 points (95 % CI 0.00 to 0.00): b minus c; a; 2 seeds"
+
+
+@pytest.mark.parametrize(
+    ("measure", "unit"),
+    [
+        ("score", "points"),
+        ("transfer", "points"),
+        ("final", "points"),
+        ("rank", "in effective rank"),
+        ("evenness", "in uniformity"),
+        ("nearness", "in distance"),
+    ],
+)
+def test_a_size_has_the_unit_of_its_measure(
+    monkeypatch: pytest.MonkeyPatch, measure: str, unit: str
+) -> None:
+    [claim] = [claim for claim in load_claims() if claim.name == "slice-middle"]
+    other = replace(claim, measure=measure)
+    monkeypatch.setattr(claims, "load_claims", lambda: (other,))
+    monkeypatch.setattr("mtdlab.analysis.questions.claim.load_claims", lambda: (other,))
+    scores = SLICES.trials.set_index("number")["score"]
+    read = "mtdlab.analysis.questions.claim.measure_runs"
+    monkeypatch.setattr(read, lambda *_: scores)
+    table = tabulate(SLICES)
+    [line] = claims.list_lines(table)
+    assert re.search(rf"Here [+−-]?\d+\.\d\d {unit} \(95 % CI [^)]*\)", line)
+    assert line.count("points") == (2 if unit == "points" else 0)
     [cells] = claims.show_claims(table).rows
-    assert cells[-1] == "0.00 (0.00 to 0.00): b minus c; a; 2 seeds"
+    assert re.match(rf"[+−-]?\d+\.\d\d {unit} \(95 % CI ", cells[-1])
+
+
+def test_the_interval_is_that_by_which_the_verdict_is_decided() -> None:
+    """One of three differences contradicts by an interval at 98.3 %, and none at 95 %."""
+    table = tabulate(slices(30, 38, 37, 36, 41)).set_index("name")
+    row = table.loc["slice-middle"]
+    assert (row["verdict"], row["level"]) == ("contradicted", pytest.approx(1 - 0.05 / 3))
+    shown = [cells[-1] for cells in claims.show_claims(table.reset_index()).rows]
+    assert any("points (98.3 % CI " in cell for cell in shown)
+    assert "a higher level than 95 %" in claims.RULE
+
+
+def test_a_claim_with_a_margin_says_how_large_it_is() -> None:
+    batches = [
+        ({"method": "simcse", "batch_size": size}, 50 - size / 32) for size in (64, 128, 256)
+    ]
+    study = study_of(batches, name="simcse-batch-size")
+    [why] = tabulate(study).query("claim.str.contains('does not gain a point')")["why"]
+    assert why == "the margin is 1 point"
 
 
 def test_the_table_of_claims_is_narrow() -> None:
