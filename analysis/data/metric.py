@@ -7,7 +7,7 @@ writes them as they were read.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -166,6 +166,19 @@ class ScoreFormat:
     def amount(self, value: float) -> str:
         """By how much scores differ, without a sign, with the unit, such as 0.64 points."""
         return self.with_unit(f"{value:.{self.decimals}f}")
+
+    def rounded_up(self, value: float) -> str:
+        """An upper bound of an amount, with the unit."""
+        return self._bound(value, math.ceil)
+
+    def rounded_down(self, value: float) -> str:
+        """A lower bound of an amount, with the unit."""
+        return self._bound(value, math.floor)
+
+    def _bound(self, value: float, outward: Callable[[float], int]) -> str:
+        # a value that has these decimals is its own bound, whatever its last bit
+        scaled = round(value * 10**self.decimals, 6)
+        return self.amount(outward(scaled) / 10**self.decimals)
 
     def with_unit(self, number: str) -> str:
         """A number with the unit of the score, where that has a name."""

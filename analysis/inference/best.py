@@ -5,6 +5,7 @@ configurations.
 Letters: S seeds, C configurations compared, B tables (S, C).
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -144,13 +145,17 @@ def judge_best(scores: LevelScores, *, level: float, margin: float) -> BestVerdi
     if not scores.comparable:
         return blank
     tests, fit, numbers = scores.tests, scores.fit.part(None), scores.table.columns.to_numpy()
+    verdict = classify_best(tests, fit, 1 - level, margin)[0]
+    may_be_best = tests.find_may_be_best(fit, 1 - level)
+    is_within = verdict == "equivalent"
     order = np.argsort(-round_scores(scores.fit.effects, scores.table), kind="stable")
     return replace(
         blank,
-        verdict=classify_best(tests, fit, 1 - level, margin)[0],
+        verdict=verdict,
         p_value=float(tests.test_best(fit)[0]),
         ranked=tuple(numbers[order].tolist()),
-        may_be_best=tuple(numbers[tests.find_may_be_best(fit, 1 - level)[0]].tolist()),
+        may_be_best=tuple(numbers[may_be_best[0]].tolist()),
+        within=float(tests.bound_each(fit, 1 - level, may_be_best)[0]) if is_within else math.nan,
         seeds=len(scores.table),
         items=scores.items,
     )

@@ -3,6 +3,7 @@
 Letters: S seeds, C configurations, K differences, B simulated tables.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,7 +58,8 @@ def judge_differences(
     sizes = np.column_stack([estimate, estimate - width, estimate + width])
     shown = find_difference(family, fit.part(None), alpha)[0]
     [scores_of_rows] = family.scores(fit.part(None))
-    flat = len(scores) >= LEAST_FLAT and are_within(family, fit.part(None), alpha, margin)[0]
+    bound = bound_each(family, fit.part(None), alpha)[0]
+    flat = not shown and len(scores) >= LEAST_FLAT and bound < margin
     return Differences(
         "different" if shown else "equivalent" if flat else "inconclusive",
         p_value=float(family.p_value(scores_of_rows.max(axis=-1))[0]),
@@ -65,6 +67,7 @@ def judge_differences(
         items=items,
         level=level,
         margin=margin,
+        within=float(bound) if flat else math.nan,
         sizes=tuple(Estimate(*size.tolist()) for size in sizes),
     )
 
@@ -81,5 +84,10 @@ def are_within(family: Families, fit: Fit, alpha: float, margin: float) -> NDArr
     Two one-sided tests (Schuirmann 1987) for each at alpha; all must be significant, so that no
     correction for their number is needed.
     """
+    return np.asarray(bound_each(family, fit, alpha) < margin)
+
+
+def bound_each(family: Families, fit: Fit, alpha: float) -> Floats:
+    """The farthest end from 0 of the intervals on which `are_within` rests, in points, (B,)."""
     estimate, width = family.apart().intervals(fit, alpha)
-    return np.asarray((np.abs(estimate) + width < margin).all(axis=-1))
+    return np.asarray((np.abs(estimate) + width).max(axis=-1))

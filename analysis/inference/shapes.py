@@ -218,15 +218,27 @@ class ShapeTests:
         so that no correction for their number is needed. `among`: which levels are asked about,
         (B, L); None: all.
         """
-        asked = np.ones(fit.effects.shape, dtype=np.bool_) if among is None else among
-        pairs = (_pairs(self.levels) != 0).astype(np.int64)
-        outside = asked @ pairs.T < 2
         gaps = np.abs(fit.effects @ _pairs(self.levels).T)
-        flat = self.can_be_flat & ((gaps < margin) | outside).all(axis=-1)
+        near = (gaps < margin) | ~self._asks_pairs(among, fit)
+        flat = np.asarray(self.can_be_flat & near.all(axis=-1))
         if flat.any():
-            estimate, width = self.each_pair.intervals(fit.part(flat), alpha)
-            flat[flat] = ((np.abs(estimate) + width < margin) | outside[flat]).all(axis=-1)
-        return np.asarray(flat)
+            asked = None if among is None else among[flat]
+            flat[flat] = self.bound_each(fit.part(flat), alpha, asked) < margin
+        return flat
+
+    def bound_each(self, fit: Fit, alpha: float, among: NDArray[np.bool_] | None = None) -> Floats:
+        """The farthest end from 0 of the intervals on which `are_flat` rests, in points, (B,).
+
+        A pair has its own interval at 1 - 2 alpha: two one-sided tests at alpha.
+        """
+        estimate, width = self.each_pair.intervals(fit, alpha)
+        inside = self._asks_pairs(among, fit)
+        return np.asarray(np.where(inside, np.abs(estimate) + width, 0.0).max(axis=-1))
+
+    def _asks_pairs(self, among: NDArray[np.bool_] | None, fit: Fit) -> NDArray[np.bool_]:
+        """Which pairs of levels are asked about, (B, L (L - 1) / 2)."""
+        asked = np.ones(fit.effects.shape, dtype=np.bool_) if among is None else among
+        return np.asarray(asked @ (_pairs(self.levels) != 0).astype(np.int64).T == 2)
 
     def test_best(self, fit: Fit) -> Floats:
         """The p value of the level with the highest estimate being above each other one, (B,).

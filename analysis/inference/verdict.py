@@ -102,6 +102,8 @@ class Judgement:
             is for items like these; 0: it is for these evaluation data.
         level, margin: confidence of tests and intervals, for a look that of this look alone;
             differences below the margin (in the unit of the score) are treated as no difference.
+        within: where all differences are within the margin, the farthest end from 0 of the
+            intervals that show it, at 1 - 2 (1 - level) each; else NaN.
         metric: the score, as it is compared; scale: how it was read from a table.
         over_looks: what holds over all looks; None for what is computed once.
         history: how much history differs between what is compared; None where that is not asked.
@@ -114,6 +116,7 @@ class Judgement:
     items: int = 0
     level: float = LEVEL
     margin: float = MARGIN
+    within: float = math.nan
     metric: str = "sts_test"
     scale: ReadScale = ""
     over_looks: OverLooks | None = None
@@ -279,6 +282,7 @@ def judge(verdict: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
         peak_excluded=bool(result.peak_excluded[0]),
         leads=tuple(leads),
         bounds=_bound_trend(tests, fit, alpha, result),
+        within=float(tests.bound_each(fit.part(None), alpha)[0]) if shape == "flat" else math.nan,
     )
 
 

@@ -39,6 +39,7 @@ from mtdlab.analysis.questions.wording import (
     join_words,
     list_above,
     over_all_looks,
+    state_equivalence,
 )
 from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
@@ -227,7 +228,7 @@ class BestQuestion(Question):
             list_above(above, level, over, write=self.write).rstrip(),
             f"Blocked by seed, multiplicity-adjusted; {format_count(int(seeds), 'seed')}.",
             describe_over_looks(verdict.over_looks),
-            f"Equivalence tests at {100 * (1 - level):.3g} %{over}." if verdict.is_within else "",
+            state_equivalence(verdict),
         )
         heading = "Highest mean, not confirmed as best"
         if verdict.is_separated:

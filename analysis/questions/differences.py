@@ -25,6 +25,7 @@ from mtdlab.analysis.questions.wording import (
     join_sentences,
     join_words,
     over_all_looks,
+    state_equivalence,
     state_p,
 )
 from mtdlab.analysis.statistics.configurations import (
@@ -157,12 +158,10 @@ class DifferencesQuestion(Question):
     def describe_certainty(self) -> str:
         """How the differences were tested, in sentences."""
         judged, several = self.judged, len(self.judged.sizes) > 1
-        equal = ""
-        if judged.is_within:
-            equal = f"Shown to be smaller than the margin of {self.write.stated_margin}."
         seeds = format_count(judged.seeds, "seed")
         how = f", for all {len(judged.sizes)} differences together" if several else ""
-        return join_sentences(equal, f"Paired by seed; {state_p(judged)}{how}; {seeds}.")
+        paired = f"Paired by seed; {state_p(judged)}{how}; {seeds}."
+        return join_sentences(state_equivalence(judged), paired)
 
     def find_next_step(self) -> NextStep:
         if self.outcome not in (QuestionOutcome.SHOWN, QuestionOutcome.OPPOSITE):

@@ -15,6 +15,7 @@ from mtdlab.analysis.questions.answer import Difference
 from mtdlab.analysis.questions.varied_history import claim_within, describe_history, hold
 from mtdlab.analysis.questions.wording import (
     capitalise,
+    describe_equivalence,
     describe_over_looks,
     format_p,
     join_words,
@@ -182,8 +183,8 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
         tests = f"{state_p(verdict)} for a trend"
     elif verdict.is_within:
         tests = (
-            f"Any two levels differ by less than {write.stated_margin} (equivalence tests at "
-            f"{100 * (1 - verdict.confidence):.3g} %{over})"
+            f"Any two levels differ by less than {write.stated_margin} "
+            f"({describe_equivalence(verdict)})"
         )
     last, effect, above = len(verdict.leads) - 1, find_effect(verdict), {}
     for place, lead in enumerate(verdict.leads):
@@ -214,13 +215,14 @@ def describe_bounds(verdict: Verdict) -> str:
     is_rise, levels = verdict.end == verdict.last, verdict.optimal_range
     other, end = verdict.first + verdict.last - verdict.end, format_mtd(verdict.end)
     write = verdict.score_format
-    above = f"at least {write.amount(bounds.above)} {write.say('above')} MTD {format_mtd(other)}, "
+    above = f"at least {write.rounded_down(bounds.above)} {write.say('above')} "
+    above += f"MTD {format_mtd(other)}, "
     # the highest mean minus the other end has been stated
     if bounds.above <= 0 or verdict.peak_mtd == verdict.end:
         above = ""
     below = "the best level"
     if bounds.below:
-        below = f"at most {write.unsigned.score(bounds.below)} {write.say('below')} the best"
+        below = f"at most {write.rounded_up(bounds.below)} {write.say('below')} the best"
     over = over_all_looks(verdict.over_looks)
     texts = [f"MTD {end} is {above}{below} ({100 * verdict.confidence:.3g} % confidence{over})"]
     furthest = format_mtd(min(levels) if is_rise else max(levels))
@@ -228,7 +230,7 @@ def describe_bounds(verdict: Verdict) -> str:
         ends = (furthest, end) if is_rise else (end, furthest)
         texts.append(
             f"any two levels from MTD {' to '.join(ends)} differ by at most "
-            f"{write.unsigned.score(bounds.within)}"
+            f"{write.rounded_up(bounds.within)}"
         )
     if verdict.is_undecided:
         parts = f"rises up to MTD {furthest}, is level or falls"

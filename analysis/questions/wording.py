@@ -84,6 +84,26 @@ def list_above(
     return "".join(f"{write.say('Above')} {name}: {size}. " for name, size in sizes.items())
 
 
+def describe_equivalence(judged: Judgement) -> str:
+    """The tests, and the intervals, by which differences are within the margin, as text."""
+    alpha, over = 1 - judged.confidence, over_all_looks(judged.over_looks)
+    return (
+        f"two one-sided tests at {100 * alpha:.3g} % each{over}: every {100 * (1 - 2 * alpha):.3g} "
+        f"% CI is within ±{judged.score_format.rounded_up(judged.within)}"
+    )
+
+
+def state_equivalence(judged: Judgement) -> str:
+    """A sentence on that beside other intervals of the differences; empty where none are within."""
+    if not judged.is_within:
+        return ""
+    margin = judged.score_format.stated_margin
+    return (
+        f"That they are within the margin of {margin} rests on {describe_equivalence(judged)}; the "
+        "other intervals decide what differs from 0."
+    )
+
+
 def over_all_looks(looks: OverLooks | None) -> str:
     """The words after a confidence or an error rate that holds over all looks; else empty."""
     return ", over all looks" if looks else ""

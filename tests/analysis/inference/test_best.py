@@ -153,3 +153,14 @@ def test_intervals_follow_the_unit_of_the_scores(unit: float) -> None:
         family, fit = compare_own(factor * scores, rows, None)
         widths.append(family.intervals(fit, 0.05)[1] / factor)
     np.testing.assert_allclose(widths[1], widths[0], rtol=1e-3)
+
+
+def test_the_bound_of_equivalence_is_the_farthest_end_of_the_intervals_that_are_tested() -> None:
+    scores = best_scores(trials_of(table_of([0.0, 0, -5], 6, 0.05)), SETTINGS)
+    verdict = judge_best(scores, level=0.95, margin=0.5)
+    assert verdict.verdict == "equivalent"
+    assert 0 < verdict.within < 0.5
+    # a margin beyond it is held, and one within is not
+    for margin, verdict_at in ((verdict.within + 1e-6, "equivalent"), (verdict.within, "incon")):
+        assert judge_best(scores, level=0.95, margin=margin).verdict.startswith(verdict_at)
+    assert np.isnan(judge_best(scores, level=0.95, margin=verdict.within).within)

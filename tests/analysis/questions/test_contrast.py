@@ -126,7 +126,13 @@ def test_a_small_difference_with_little_noise_is_equivalent(ask: Ask) -> None:
     runs = make_runs(lambda *_: 40.0, noise=0.1)
     question = contrast_of(ask(runs, {"contrast": OLD_OR_NEW}, alpha=0.001))
     assert question.outcome is QuestionOutcome.EQUIVALENT
-    assert "Shown to be smaller than the margin of 0.5 points." in question.answer.certainty
+    certainty = question.answer.certainty
+    assert "within the margin of 0.5 points rests on two one-sided tests at 0.1 % each" in certainty
+    assert "the other intervals decide what differs from 0." in certainty
+    # of one difference the interval at 90 % is within that at 95 %
+    [size] = question.judged.sizes
+    assert question.judged.within < max(abs(size.low), abs(size.high))
+    assert question.judged.within < question.judged.margin
     assert question.find_next_step().text.startswith("Choose by cost")
 
 

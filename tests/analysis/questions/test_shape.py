@@ -110,16 +110,16 @@ def test_an_open_end_states_what_is_open() -> None:
         "off or fall"
     )
     assert (
-        "MTD 208 is at least 3.50 points above MTD 10, at most 1.75 below the best (95 % "
-        "confidence); any two levels from MTD 18 to 208 differ by at most 2.25; whether the score "
-        "rises on from MTD 18, levels off or falls is open. p = 0.34 for a trend"
+        "MTD 208 is at least 3.50 points above MTD 10, at most 1.75 points below the best "
+        "(95 % confidence); any two levels from MTD 18 to 208 differ by at most 2.25 points; "
+        "whether the score rises on from MTD 18, levels off or falls is open. p = 0.34 for a trend"
     ) in write_sentence(rising)
     falling = replace(rising, verdict="falling, start open", optimal_range=(10, 18))
     assert answer_shape(falling).endswith(
         "it is best between MTD 10 and 18, where it may rise, be level or fall"
     )
     text = write_sentence(replace(falling, bounds=replace(bounds, above=-1)))
-    assert "MTD 10 is at most 1.75 below the best (95 % confidence); any two levels fr" in text
+    assert "MTD 10 is at most 1.75 points below the best (95 % confidence); any two levels" in text
     assert "MTD 10 to 18 differ" in text
     assert "whether the score rises up to MTD 18, is level or falls is open. p" in text
     decided = write_sentence(replace(rising, verdict="rising"))
@@ -127,11 +127,26 @@ def test_an_open_end_states_what_is_open() -> None:
 
 
 def test_a_flat_score_states_its_margin_and_significance_level() -> None:
-    assert write_sentence(replace(BASE, verdict="flat")) == (
+    assert write_sentence(replace(BASE, verdict="flat", within=0.311)) == (
         "MTD makes no difference between 10 and 208. MTD 28, the highest mean, minus MTD 10, the "
         "lowest mean: +5.98 points. Above the runner-up, MTD 41: 0.50 points. Any two levels "
-        f"differ by less than 0.5 points (equivalence tests at 5 %); {_COUNTS}"
+        "differ by less than 0.5 points (two one-sided tests at 5 % each: every 90 % CI is within "
+        f"±0.32 points); {_COUNTS}"
     )
+
+
+def test_bounds_are_rounded_outward() -> None:
+    bounds = TrendBounds(3.509, 1.751, 2.2501)
+    text = write_sentence(replace(BASE, verdict="rising, end open", bounds=bounds))
+    assert "at least 3.50 points above" in text
+    assert "at most 1.76 points below" in text
+    assert "differ by at most 2.26 points" in text
+    # what has two decimals is its own bound, whatever its last bit
+    exact = replace(bounds, above=0.57, below=0.1 + 0.2, within=0.57)
+    text = write_sentence(replace(BASE, verdict="rising, end open", bounds=exact))
+    assert "at least 0.57 points" in text
+    assert "at most 0.30 points below" in text
+    assert "at most 0.57 points" in text
 
 
 def test_an_inconclusive_verdict_has_both_p_values() -> None:

@@ -121,7 +121,7 @@ def test_equal_scores_are_not_flat_otherwise(
     if kind == "shape":
         assert (answer.heading, fields["verdict"]) == (heading, verdict)
         assert answer.effect is not None
-        assert "(equivalence tests at 5 %)" in study.summary()
+        assert "(two one-sided tests at 5 % each: every 90 % CI is within ±0." in study.summary()
     else:
         assert f"Verdicts by condition: 2 {verdict}, " in answer.certainty
     text = texts_of(study)

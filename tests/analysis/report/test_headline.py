@@ -329,7 +329,8 @@ def test_configurations_that_are_equivalent_are_chosen_by_cost() -> None:
         "learning rate 0.001 has the highest mean score; 2 of 3 may be the best, and any two of "
         "them differ by less than 0.5 points"
     )
-    assert shown.certainty.endswith("Equivalence tests at 5 %.")
+    assert shown.certainty.endswith("the other intervals decide what differs from 0.")
+    assert "two one-sided tests at 5 % each: every 90 % CI is within ±0." in shown.certainty
     assert shown.recommendation.label == (
         "Highest mean; all that may be the best lie within the margin"
     )
