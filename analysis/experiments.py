@@ -3,14 +3,14 @@
 Source: MoCoSE, tables 3 to 9 and figures 8 to 12, and its authors' slides.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.frames import MEAN, Settings, StudyFrames
+from mtdlab.analysis.data.frames import MEAN, Settings, SettingValue, StudyFrames
 from mtdlab.analysis.data.meaning import MADE_OF, PUBLISHED_WIDTH, add_meaning, load_rows
 from mtdlab.analysis.data.published import METHOD
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
@@ -280,6 +280,8 @@ class Comparison:
         labels: of those columns `experiment.by` that have one.
         others: other settings that vary between these runs; the means are over them.
         left_out: number of runs not in the table, see `balance_runs`.
+        kept: settings of which runs that were left out have other values, with that of the table.
+        chosen: nuisance settings whose values differ between rows, with those of each row.
         balanced: whether every row has the same seeds and other settings.
         differs: conditions of the published runs that these runs do not meet, with the values here.
         paired: mean score of each seed (index) at each row of the table (columns), as a complete
@@ -292,6 +294,8 @@ class Comparison:
     labels: Mapping[str, str]
     others: tuple[str, ...]
     left_out: int
+    kept: Mapping[str, SettingValue]
+    chosen: Mapping[str, tuple[tuple[SettingValue, ...], ...]]
     balanced: bool
     differs: Mapping[str, tuple[float | str, ...]]
     paired: pd.DataFrame
@@ -330,10 +334,27 @@ def compare(
         others=tuple(list_others(runs, experiment, settings)),
         labels=labels | dict(experiment.labels),
         left_out=len(every) - len(runs),
+        kept={
+            name: runs[name].iloc[0]
+            for name in list_others(every, experiment, [*settings, *study.nuisance])
+            if runs[name].nunique(dropna=False) == 1
+        },
+        chosen=_list_chosen(placed, [name for name in study.nuisance if name in placed]),
         balanced=balanced,
         differs=differs,
         paired=paired,
     )
+
+
+def _list_chosen(
+    placed: pd.DataFrame, names: Sequence[str]
+) -> dict[str, tuple[tuple[SettingValue, ...], ...]]:
+    """The values of settings of each row of a table, where rows do not have the same."""
+    found = {
+        name: tuple(tuple(sorted(values.unique())) for _, values in placed.groupby("row")[name])
+        for name in names
+    }
+    return {name: of_rows for name, of_rows in found.items() if len({*of_rows}) > 1}
 
 
 def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:

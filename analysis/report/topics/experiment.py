@@ -91,13 +91,26 @@ def describe_conditions(comparison: Comparison) -> str:
 
 
 def _describe_others(comparison: Comparison) -> str:
-    """A sentence on the other settings that varied, over which the means are taken."""
+    """Sentences on the other settings: over which means are taken, and which values rows have."""
     texts = [_listed(name, comparison.runs[name].drop_duplicates()) for name in comparison.others]
     text = f"Means are over {', '.join(texts)}." if texts else ""
     if comparison.left_out:
         text += (
             f" {format_count(comparison.left_out, 'trial')} left out: not every row was run with "
             "their other settings and seed."
+        )
+    if comparison.kept:
+        kept = (_listed(name, [value]) for name, value in comparison.kept.items())
+        text += f" All rows have {', '.join(kept)}; other values were left out."
+    names = name_rows(comparison, comparison.table)
+    for name, of_rows in comparison.chosen.items():
+        listed = (
+            f"{list_values(name, values)} in {row}"
+            for row, values in zip(names, of_rows, strict=True)
+        )
+        text += (
+            f" Rows differ in {clean(name)}, which was chosen for each, so that a difference may "
+            f"come from it: {'; '.join(listed)}."
         )
     return text.strip()
 

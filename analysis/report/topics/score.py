@@ -15,10 +15,11 @@ from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.best import varies_method, with_methods
 from mtdlab.analysis.inference.pairing import level_scores, merge_levels
 from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
+from mtdlab.analysis.questions import shape_wording
 from mtdlab.analysis.questions.conditions import list_varied_conditions
 from mtdlab.analysis.questions.interaction import InteractionQuestion
 from mtdlab.analysis.questions.shape import ShapeQuestion
-from mtdlab.analysis.questions.wording import PERCENT, over_all_looks
+from mtdlab.analysis.questions.wording import PERCENT, join_words, over_all_looks
 from mtdlab.analysis.report.cells import (
     LEVEL,
     describe_covered,
@@ -309,13 +310,24 @@ def _build_published(context: StudyContext) -> Contents | None:
         [("", lambda ax: figures.draw_conditions(curves, ax, name=name))],
         caption=(
             f"Each curve minus its mean over its own levels, which differ; the paper's is figure 2 "
-            f"({SOURCE}). Bands are {PERCENT} intervals."
+            f"({SOURCE}). Bands are {PERCENT} intervals. {_describe_levels(context)}"
         ),
         alt=describe_curve(published, "The published mean is"),
     )
     comparisons = context.comparisons.values()
     text = [describe_conditions(found) for found in comparisons if is_curve(found, context)]
     return Contents(figures={"mtd_published": drawing}, text=text, folded=True)
+
+
+def _describe_levels(context: StudyContext) -> str:
+    """A sentence on what the levels of MTD that are compared differ in, and what they share."""
+    runs = context.levels.runs
+    varied = [name for name in PARTS if name in runs and runs[name].nunique() > 1]
+    conditions = shape_wording.describe_conditions(runs)
+    return (
+        f"This study's levels differ in {join_words(varied) or 'MTD'}{conditions and ', '}"
+        f"{conditions}."
+    )
 
 
 PUBLISHED = Topic("published", "Beside the paper's curve", _build_published)

@@ -157,7 +157,11 @@ def test_settings_that_were_not_run_at_every_row_are_left_out() -> None:
     comparison = found("ema_decay", trials)
     assert comparison.table["mean"].tolist() == pytest.approx([10, 11])
     assert (comparison.left_out, comparison.balanced) == (1, True)
-    assert "1 trial left out" in describe_comparison(comparison)[-1]
+    assert comparison.kept == {"queue_size": 128}
+    assert describe_comparison(comparison)[-1] == (
+        "1 trial left out: not every row was run with their other settings and seed. All rows have "
+        "queue_size (128); other values were left out."
+    )
 
 
 def test_a_value_that_was_chosen_for_a_row_leaves_out_nothing() -> None:
@@ -168,6 +172,13 @@ def test_a_value_that_was_chosen_for_a_row_leaves_out_nothing() -> None:
     comparison = StudyContext(replace(study, tuning=tuning)).comparisons["ema_decay"]
     assert (comparison.others, comparison.left_out, comparison.balanced) == ((), 0, True)
     assert StudyContext(study).comparisons["ema_decay"].others == ("learning_rate",)
+    assert comparison.chosen == {"learning_rate": ((1e-3,), (2e-3,))}
+    assert describe_comparison(comparison)[-1] == (
+        "Rows differ in learning_rate, which was chosen for each, so that a difference may come "
+        "from it: 0.001 in 0.75; 0.002 in 0.95."
+    )
+    same = replace(study, trials=trials.assign(learning_rate=1e-3), tuning=tuning)
+    assert StudyContext(same).comparisons["ema_decay"].chosen == {}
 
 
 def test_settings_that_change_together_are_warned_of() -> None:
