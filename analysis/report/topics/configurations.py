@@ -90,8 +90,9 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
         table, differs = table.drop(columns=DIFFERENCE[1:]), ", and the difference to the best row"
     shown = add_names(context, table.drop(columns="items")).dropna(axis="columns", how="all")
     against, beside = context.against_baseline, ""
+    if "may_be_best" in shown:
+        shown["may_be_best"] = say_may_be_best(table)
     if against is not None and "may_be_best" in shown:
-        shown["may_be_best"] = shown["may_be_best"].map({True: "yes", False: "no"})
         shown = add_baseline(shown, against)
         beside = f" Trial {against.row['number']} is of the baseline: its section compares it."
     if "method" in shown:
@@ -126,6 +127,20 @@ def add_names(context: StudyContext, table: pd.DataFrame) -> pd.DataFrame:
     if context.study.names:
         shown.insert(0, ANY, [name or None for name in find_names(context, table)])
     return shown
+
+
+def say_may_be_best(table: pd.DataFrame) -> list[str]:
+    """Whether the rows, the best first, may be the best, in words.
+
+    That the interval of a row with fewer seeds than others includes 0 is no finding.
+    """
+    compared = table["difference_low"].notna().to_numpy().copy()
+    compared[:1] = compared.any()
+    words = np.where(compared, "yes", "not compared").astype("object")
+    fewer = compared & (table["seeds"] < table["seeds"].max()).to_numpy()
+    words[fewer] = [f"not decided ({format_count(n, 'seed')})" for n in table["seeds"][fewer]]
+    words[~table["may_be_best"].to_numpy(dtype=np.bool_)] = "no"
+    return [*words]
 
 
 def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str], str]:

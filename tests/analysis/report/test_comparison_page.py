@@ -331,3 +331,19 @@ def test_means_without_an_interval_are_not_said_to_have_one() -> None:
     table = configurations.show_ranked(context, context.best.ranked, "configurations")
     assert table.caption.startswith("Mean score (of too few seeds for a CI), the difference")
     assert "95 % CI" not in [column.label for column in table.columns]
+
+
+def test_a_row_with_fewer_seeds_than_others_is_not_said_to_be_perhaps_the_best() -> None:
+    table = pd.DataFrame(
+        {
+            "may_be_best": [True, True, True, False, False, True],
+            "difference_low": [np.nan, -1.0, -9.0, -5.0, -6.0, np.nan],
+            "seeds": [5, 5, 2, 5, 2, 1],
+        }
+    )
+    assert configurations.say_may_be_best(table) == (
+        ["yes", "yes", "not decided (2 seeds)", "no", "no", "not compared"]
+    )
+    # where nothing is tested no row is said to be
+    none = table.assign(difference_low=np.nan, may_be_best=True)
+    assert {*configurations.say_may_be_best(none)} == {"not compared"}
