@@ -232,3 +232,19 @@ def test_one_layout_is_shown_and_fits(
     assert "invert" in drawing.locator(f"svg.{layout}").evaluate(
         "svg => getComputedStyle(svg).filter"
     )
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_caption_of_a_long_table_fits_beside_its_scrollbar(
+    open_page: OpenPage, tmp_path: Path, width: int
+) -> None:
+    page = open_page(write_trials(build_study(make_trials(seeds=range(9))), tmp_path), width, 900)
+    unfold(page)
+    room, needed = page.locator(".box.tall").evaluate(
+        """box => {
+            const style = getComputedStyle(box), span = box.querySelector("caption span");
+            const padding = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+            return [box.clientWidth - padding - 15, span.offsetWidth];
+        }"""
+    )
+    assert needed <= room
