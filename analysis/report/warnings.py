@@ -19,13 +19,14 @@ from mtdlab.analysis.data.runs import (
     has_mtd,
     name_levels,
     traced_runs,
+    varied_settings,
 )
 from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.pairing import OF_LEVELS
 from mtdlab.analysis.measures.repeats import RunSizes, describe_repeats
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.questions.wording import clean
+from mtdlab.analysis.questions.wording import clean, join_words
 from mtdlab.analysis.report.cells import format_count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
@@ -90,7 +91,7 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
             _warn_of_short_training(context.trials),
             warn_of_environment(context.study.environment, context.traced),
         ),
-        (_warn_of_chosen_values(context.study.tuning),),
+        (_warn_of_methods(context), _warn_of_chosen_values(context.study.tuning)),
         (*_warn_of_data(context), _warn_of_groups(context.levels.table, context.write)),
     )
     return tuple(tuple(filter(None, group)) for group in groups)
@@ -126,6 +127,24 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
             "A mean or a correlation over the remaining trials is biased: where trials were "
             "pruned, only good ones are left."
         )
+
+
+def _warn_of_methods(context: StudyContext) -> str:
+    """That methods differ in settings that several of them have; empty where they do not."""
+    study, runs = context.study, completed_runs(context.trials)
+    if not context.compares_methods or "method" not in runs:
+        return ""
+    apart = []
+    for name in varied_settings(runs, study.compared):
+        known = runs.dropna(subset=[name]).groupby("method")[name]
+        if name not in ("method", *PARTS) and len({frozenset(each) for _, each in known}) > 1:
+            apart.append(clean(name_setting(name)))
+    if not apart:
+        return ""
+    return (
+        "A difference of methods cannot be told from that of the other settings in which they "
+        f"differ. These are {join_words(apart)}."
+    )
 
 
 def _warn_of_chosen_values(nuisance: NuisanceTrials | None) -> str:
@@ -286,7 +305,7 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
         if scored.shared:
             yield (
                 f"{scored.shared:,} of {format_count(scored.test_pairs, 'test pair')} are dev "
-                "pairs too. Checkpoints are chosen on dev pairs, so their scores are too high."
+                "pairs too. Checkpoints are chosen on dev pairs, so scores on these are too high."
             )
         for split, text in scored.left_out.items():
             yield f"Of the {clean(split)} pairs' file {clean(text, most=160)}."

@@ -284,8 +284,8 @@ def test_pairs_that_are_left_out_or_in_both_splits_are_counted() -> None:
     ran_with = dataclasses.replace(trained("texts"), evaluation=pairs)
     shown = warnings_of(make_trials(), environments=(ran_with,))
     assert shown == [
-        "5 of 50 test pairs are dev pairs too. Checkpoints are chosen on dev pairs, so their "
-        "scores are too high.",
+        "5 of 50 test pairs are dev pairs too. Checkpoints are chosen on dev pairs, so "
+        "scores on these are too high.",
         f"Of the dev pairs' file {left}.",
     ]
 
@@ -329,3 +329,16 @@ def test_failures_of_a_named_configuration_are_told_by_its_name() -> None:
     settings, named = {"lr": RecordedSetting("lr")}, dict.fromkeys(range(5), "high rate")
     assert "4 of 5 with high rate," in warn_of_failures(trials, settings, named)
     assert "4 of 5 with lr 1," in warn_of_failures(trials, settings)
+
+
+def test_methods_that_differ_in_other_settings_cannot_be_told_from_these() -> None:
+    trials = make_trials(seeds=range(3), decays=(0.9,), times=(8,))
+    other = trials.assign(method="b", number=trials["number"] + 50, learning_rate=2e-3)
+    both = pd.concat([trials.assign(method="a", learning_rate=1e-3), other], ignore_index=True)
+    plain = "A difference of methods cannot be told from that of the other settings in which they"
+    [warning] = [text for text in warnings_of(both) if text.startswith(plain)]
+    assert warning.endswith(" differ. These are learning rate.")
+    # of a setting that one method alone has, and without a difference, nothing is said
+    alone = both.assign(learning_rate=[*[np.nan] * 3, *[1e-3] * 3])
+    for trials in (alone, both.assign(learning_rate=1e-3)):
+        assert not [text for text in warnings_of(trials) if text.startswith(plain)]
