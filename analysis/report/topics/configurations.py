@@ -86,13 +86,12 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
         f", the difference to the best row with a {context.best.confidence} CI that is "
         "simultaneous for all pairs of rows, and whether that CI includes 0"
     )
+    table = table.assign(may_be_best=say_may_be_best(table))
     if context.best.basis.explores:
         table, differs = table.drop(columns=DIFFERENCE[1:]), ", and the difference to the best row"
     shown = add_names(context, table.drop(columns="items")).dropna(axis="columns", how="all")
     against, beside = context.against_baseline, ""
-    if "may_be_best" in shown:
-        shown["may_be_best"] = say_may_be_best(table)
-    if against is not None and "may_be_best" in shown:
+    if against is not None:
         shown = add_baseline(shown, against)
         beside = f" Trial {against.row['number']} is of the baseline: its section compares it."
     if "method" in shown:

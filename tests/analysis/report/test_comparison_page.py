@@ -22,6 +22,7 @@ from mtdlab.analysis.statistics import configurations as named
 from mtdlab.analysis.statistics.configurations import compute_configurations, name_rows
 from mtdlab.analysis.statistics.methods import compute_methods, equal_budget
 from tests.analysis.conftest import build_study, make_trials, report_of
+from tests.analysis.questions.conftest import recorded
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 SENTENCES = 2048
@@ -347,3 +348,13 @@ def test_a_row_with_fewer_seeds_than_others_is_not_said_to_be_perhaps_the_best()
     # where nothing is tested no row is said to be
     none = table.assign(difference_low=np.nan, may_be_best=True)
     assert {*configurations.say_may_be_best(none)} == {"not compared"}
+
+
+def test_a_question_beside_the_main_one_says_what_may_be_the_best_without_intervals() -> None:
+    asked = dataclasses.replace(grid(0.0), plans=(recorded({"effect": "temperature"}),))
+    context = StudyContext(asked)
+    assert context.best.basis.explores
+    shown = configurations.show_ranked(context, context.best.table, "configurations")
+    labels = [column.label for column in shown.columns]
+    assert "may be the best" in labels
+    assert not any(label.startswith("difference, ") for label in labels)
