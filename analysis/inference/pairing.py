@@ -198,6 +198,8 @@ class LevelScores:
         left_out: the levels beyond the run, whose runs are not among `runs`.
         uneven: combinations of values of other settings that not all levels have, where all have
             others; their runs are not among `runs` either.
+        unbalanced: the numbers of the runs of these, and of those that are in no mean of a level
+            since their seed has not run all other combinations there.
         ordered: whether the columns are levels of MTD; else they are configurations, each named by
             the number of its first trial.
     """
@@ -208,6 +210,7 @@ class LevelScores:
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     left_out: tuple[float, ...] = ()
     uneven: tuple[Mapping[str, SettingValue], ...] = ()
+    unbalanced: frozenset[int] = frozenset()
     ordered: bool = True
 
     @property
@@ -269,7 +272,8 @@ def level_scores(
     else:
         table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
-    return LevelScores(table, *covariance, runs[inside], left_out, uneven)
+    unbalanced = frozenset(runs["number"][~(inside & whole)].tolist())
+    return LevelScores(table, *covariance, runs[inside], left_out, uneven, unbalanced)
 
 
 def _balance(

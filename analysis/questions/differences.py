@@ -160,6 +160,9 @@ class DifferencesQuestion(Question):
         judged, several = self.judged, len(self.judged.sizes) > 1
         seeds = format_count(judged.seeds, "seed")
         how = f", for all {len(judged.sizes)} differences together" if several else ""
+        compared = self.factors.table.loc[:, (self.family_of_differences.rows != 0).any(axis=0)]
+        if missing := int(compared.isna().to_numpy().sum()):
+            seeds += f", {missing:,} of {compared.size:,} scores missing"
         paired = f"Paired by seed; {state_p(judged)}{how}; {seeds}."
         return join_sentences(state_equivalence(judged), paired)
 

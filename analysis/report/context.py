@@ -38,7 +38,12 @@ class StudyContext(StudyQuestions):
 
     @cached_property
     def curve(self) -> pd.DataFrame:
-        return summarise_scores(self.traced, by=["mtd"], items=self.study.items)
+        return summarise_scores(self.balanced, by=["mtd"], items=self.study.items)
+
+    @cached_property
+    def balanced(self) -> pd.DataFrame:
+        """The runs of the curve without those whose other settings are not those of all levels."""
+        return self.traced[~self.traced["number"].isin(self.levels.unbalanced)]
 
     @cached_property
     def collapsed(self) -> pd.DataFrame:

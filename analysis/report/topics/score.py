@@ -66,9 +66,10 @@ def build(context: StudyContext) -> Contents | None:
 def tabulate(context: StudyContext) -> pd.DataFrame:
     """The curve and the paired curve in one table."""
     curve, paired = context.curve, context.paired.rename(columns=lambda name: f"paired_{name}")
-    levels = context.traced["mtd"].astype("float64").round(MTD_DECIMALS)
+    runs = context.balanced
+    levels = runs["mtd"].astype("float64").round(MTD_DECIMALS)
     merged = curve.assign(
-        median=curve["mtd"].map(context.traced["score"].groupby(levels).median()),
+        median=curve["mtd"].map(runs["score"].groupby(levels).median()),
         collapsed_share=curve["mtd"].map(context.collapsed["share"]),
         paired_mtd=merge_levels(curve["mtd"]),
         beyond_run=curve["mtd"].isin(context.verdict.left_out),
@@ -102,6 +103,8 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
         beyond = f" Beyond the run, and not compared: {RULE}."
     covered = describe_covered(context.curve)
     caption = f"Mean score at each MTD with its {PERCENT} interval over seeds{covered}"
+    if context.levels.unbalanced:
+        caption += ", of runs whose other settings are the same at all levels"
     if DIFFERENCE[0] in shown:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
@@ -165,8 +168,8 @@ def draw(context: StudyContext) -> Drawing | None:
         parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
     if context.against_baseline is not None:
         parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
-    if context.levels.uneven:
-        parts.append("It is of all runs, whose other settings are not the same at all levels.")
+    if context.levels.unbalanced:
+        parts.append("The mean is of runs whose other settings are the same at all levels.")
     if len(choose_lines(context)) > 1:
         parts.append(
             f"Dotted lines are scores without training; “{BEFORE}” is that of the encoder read as "

@@ -68,12 +68,15 @@ def test_levels_are_compared_with_the_values_that_all_of_them_have() -> None:
     names = [*SETTINGS, "learning_rate"]
     whole = level_scores(trials, names)
     assert not whole.uneven
+    assert not whole.unbalanced
     assert set(whole.runs["learning_rate"]) == {1e-4, 1e-2}
     middle = trials["mtd"].eq(trials["mtd"].unique()[3]) & trials["learning_rate"].eq(1e-2)
     for lost in (middle, middle & trials["seed"].gt(0)):
         levels = level_scores(trials[~lost], names)
         assert levels.uneven == ({"learning_rate": 1e-2},)
         assert set(levels.runs["learning_rate"]) == {1e-4}
+        high = trials["learning_rate"].eq(1e-2) & ~lost
+        assert levels.unbalanced == set(trials["number"][high])
         offsets = levels.table.sub(levels.table.mean(axis=1), axis=0)
         np.testing.assert_allclose(offsets, 0, atol=1e-9)
 

@@ -55,6 +55,15 @@ def test_it_is_the_paired_difference_averaged_over_the_other_settings(ask: Ask) 
     assert question.sentence == "Does slice new score more than old in accuracy?"
 
 
+def test_missing_scores_of_what_is_compared_are_counted(ask: Ask) -> None:
+    runs = make_runs(aged)
+    question = contrast_of(ask(runs, {"contrast": OLD_OR_NEW}))
+    assert "missing" not in question.answer.certainty
+    is_lost = (runs["slice"] != "new") & (runs["seed"] == 2) & (runs["width"] == 8)
+    question = contrast_of(ask(runs[~is_lost], {"contrast": OLD_OR_NEW}))
+    assert "; 6 seeds, 2 of 48 scores missing." in question.answer.certainty
+
+
 def test_the_order_of_the_values_is_the_direction_of_the_claim(ask: Ask) -> None:
     runs = make_runs(aged)
     forward = contrast_of(ask(runs, {"contrast": OLD_OR_NEW}))

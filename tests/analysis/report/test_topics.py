@@ -85,6 +85,21 @@ def test_scores_by_level_are_tabulated_once_for_a_page(monkeypatch: pytest.Monke
     assert (context.question.need, len(tabulated)) == (None, 1)
 
 
+def test_means_over_mtd_are_of_the_settings_that_all_levels_have() -> None:
+    """A level whose runs failed at the high rate is not drawn above the others."""
+    easy = make_trials(noise=0, shape=lambda _: 60.0).assign(learning_rate=1e-4)
+    hard = easy.assign(learning_rate=1e-2, number=easy["number"] + 100, score=easy["score"] - 30)
+    trials = pd.concat([easy, hard], ignore_index=True)
+    failed = trials["mtd"].eq(trials["mtd"].max()) & trials["learning_rate"].eq(1e-2)
+    trials.loc[failed, "state"] = "FAIL"
+    context = StudyContext(build_study(trials))
+    table = score.tabulate(context)
+    assert table["mean"].to_numpy() == pytest.approx(table["mean"].iloc[0])
+    drawing = score.draw(context)
+    assert drawing is not None
+    assert "whose other settings are the same at all levels" in drawing.caption
+
+
 def test_a_topic_in_one_file_is_on_the_page(tmp_path: Path) -> None:
     trials = make_trials(times=(1, 8))
     page = write(build_study(trials), tmp_path)
