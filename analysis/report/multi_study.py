@@ -71,7 +71,9 @@ def lead_with_answers(contexts: Sequence[StudyContext]) -> Headline:
     if len(questions) == 1:
         asked = f"{questions.pop()} ({names})"
     covered = {describe_encoder(context) for context in contexts}
-    encoder = f"{len(covered)} encoders, texts or programs" if len(covered) > 1 else covered.pop()
+    encoder = "; ".join(sorted(covered))
+    if len(covered) > _MOST_NAMED:
+        encoder = f"{len(covered)} encoders, texts or programs"
     commands = dict.fromkeys(study.command for study in studies if study.command)
     certainty, next_step = "", None
     if scored:
@@ -94,7 +96,7 @@ def lead_with_answers(contexts: Sequence[StudyContext]) -> Headline:
         next_step=next_step,
         scope=f"Intervals cover other seeds than those that were run; {encoder}.",
         facts=_list_facts(contexts),
-        rerun=clean("\n".join(commands), most=MOST_COMMAND),
+        rerun="\n".join(clean(command, most=MOST_COMMAND) for command in commands),
     )
 
 
@@ -144,6 +146,21 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
             facts[name] = ["stated on each study's own page"]
     sentences = {name: ". ".join(texts) for name, texts in facts.items() if texts}
     return sentences | {"Models": "named on each study's own page"}
+
+
+def describe_rates(contexts: Sequence[StudyContext]) -> str:
+    """In how many studies everything that is compared has one learning rate; else empty."""
+    fixed = 0
+    for context in contexts:
+        runs, name = context.runs, "learning_rate"
+        if name in runs and runs[name].nunique() == 1 and name not in context.study.nuisance:
+            fixed += 1
+    if not fixed:
+        return ""
+    return (
+        f"In {fixed} of {format_count(len(contexts), 'study')} all runs have one learning rate. At "
+        "rates of their own what is compared may differ otherwise."
+    )
 
 
 def describe_added_seeds(studies: Sequence[StudyFrames]) -> str:
@@ -469,7 +486,12 @@ def write_multi_study(
         generated=generated,
         version=version,
         headline=headline,
-        limits=(*filter(None, (f"{clean(capitalise(note))}." if note else "", added)),),
+        limits=(
+            *filter(
+                None,
+                (f"{clean(capitalise(note))}." if note else "", describe_rates(contexts), added),
+            ),
+        ),
         methods=_METHODS,
     )
     sections = {study: page.sections for study, page in pages.items()}

@@ -163,6 +163,9 @@ def summarise_claims(table: pd.DataFrame) -> str:
         return f"None of {format_count(table['name'].nunique(), 'claim')} was tested"
     counts, claims = Counter(tested["verdict"]), tested["name"].nunique()
     parts = [f"{counts[name]} {name}" for name in SIGNS if counts[name]]
+    sure = int(((tested["verdict"] == "replicated") & (tested["holm"] == "yes")).sum())
+    if len(tested) > 1 and sure < counts["replicated"]:
+        parts[0] += f" ({sure or 'none'} also with one error rate for all tests)"
     of = f"{len(tested)} tests of {format_count(claims, 'claim')}"
     if claims == len(tested):
         of = format_count(claims, "tested claim")

@@ -53,6 +53,8 @@ def test_a_table_begins_with_what_is_shown() -> None:
     )
     assert "chance would make at most 0.1 as claimed" in claims.explain_claims(table)
     alone = table.assign(holm="no")
+    first = "2 replicated (none also with one error rate for all tests), 1 contradicted"
+    assert claims.summarise_claims(alone).startswith(first)
     shown = claims.show_claims(alone)
     [verdict] = [at for at, column in enumerate(shown.columns) if "verdict" in column.label]
     assert [row[verdict].partition(":")[0] for row in shown.rows] == (
@@ -241,6 +243,17 @@ def test_what_is_as_claimed_but_smaller_is_named_so_everywhere() -> None:
 def test_the_rules_say_what_is_corrected_and_what_is_not() -> None:
     assert "support takes all of them and needs no correction" in claims.RULE
     assert "corrected for their number (Bonferroni)" in claims.RULE
+
+
+def test_studies_in_which_all_runs_have_one_learning_rate_are_counted() -> None:
+    trials = SLICES.trials
+    one = StudyContext(replace(SLICES, trials=trials.assign(learning_rate=1e-3)))
+    rates = np.where(trials["number"] % 2, 1e-3, 1e-2)
+    two = StudyContext(replace(SLICES, trials=trials.assign(learning_rate=rates)))
+    assert multi_study.describe_rates([one, two]).startswith(
+        "In 1 of 2 studies all runs have one learning rate."
+    )
+    assert multi_study.describe_rates([two]) == ""
 
 
 def test_tests_are_counted_apart_from_claims() -> None:
