@@ -70,6 +70,8 @@ def test_links_of_a_page_lead_somewhere(name: str) -> None:
     [own] = html.values()
     links = set(re.findall(r'<a [^>]*href="([^"]*)"', own))
     assert "#files" in links
+    ids = re.findall(r'\sid="([^"]+)"', re.sub(r"<svg.*?</svg>", "", own, flags=re.DOTALL))
+    assert len(ids) == len({*ids})
     for link in links:
         if link.startswith("https:"):
             continue
