@@ -102,7 +102,8 @@ class Plan:
     Attributes:
         trials: how many trials had started when it was recorded; 0: specified before the first.
         values: study, metric, margin (points), alpha, looks: the numbers of seeds at which the
-            verdict is computed, and questions, where some are declared.
+            verdict is computed, questions, where some are declared, and named: the configurations
+            that they call by a name, each by its name.
         sha256: of the values as JSON with sorted keys.
     """
 

@@ -53,12 +53,16 @@ class Invocation:
         kept = {name: values for name, values in self.options.items() if name != option}
         return Invocation(self.command, self.arguments, kept)
 
+    @property
+    def has_own_code(self) -> bool:
+        """Whether it runs a module of the user, whose mistakes may be mended."""
+        named = [*self.options.get("import", ()), *self.options.get("evaluator", ())]
+        return bool(named) or any(":" in value for value in self.options.get("objective", ()))
+
     def retrying(self, *, changed_code: bool = False) -> "Invocation":
         """The command that runs failed trials again, with the user's code as it is then."""
-        named = [*self.options.get("import", ()), *self.options.get("evaluator", ())]
-        named += [value for value in self.options.get("objective", ()) if ":" in value]
         retry = self.adding("retry-failed")
-        return retry.adding("changed-code") if named or changed_code else retry
+        return retry.adding("changed-code") if self.has_own_code or changed_code else retry
 
     def changed(self, change: Callable[[str], str]) -> "Invocation":
         """The command with each argument and value changed."""

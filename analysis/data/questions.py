@@ -57,7 +57,9 @@ class Declared:
         is_named = all(isinstance(name, str) for name in (*names, *asked.within))
         parts = (*asked.values, *asked.within.values())
         is_plain = not any(isinstance(value, list | dict) for value in parts)
-        if is_named and not form.names and not 2 <= len(names) == len({*names}):
+        if not is_named and not form.names:
+            raise QuestionError(f"{about!r}: write {kind}: {form.example}, and quote 1 or true")
+        if not form.names and not 2 <= len(names) == len({*names}):
             raise QuestionError(f"{about!r}: name two configurations or more, each once")
         is_any = not form.names
         if not is_named or not is_plain or not (is_any or len({*names}) == form.names):

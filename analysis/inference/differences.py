@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mtdlab.analysis.data.runs import round_scores
 from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.shapes import LEAST_FLAT
@@ -54,10 +55,12 @@ def judge_differences(
     """
     alpha = 1 - level
     family, fit = compare_own(scores, rows, covariance)
-    estimate, width = family.intervals(fit, alpha)
+    # equal scores differ by rounding, and more than their runs scatter
+    estimate, width = (round_scores(each, scores) for each in family.intervals(fit, alpha))
     sizes = np.column_stack([estimate, estimate - width, estimate + width])
-    shown = find_difference(family, fit.part(None), alpha)[0]
+    shown = bool((np.abs(estimate) > width).any())
     [scores_of_rows] = family.scores(fit.part(None))
+    scores_of_rows = np.where(estimate == 0, 0.0, scores_of_rows)
     bound = bound_each(family, fit.part(None), alpha)[0]
     flat = not shown and len(scores) >= LEAST_FLAT and bound < margin
     return Differences(

@@ -103,9 +103,11 @@ class AdditionsQuestion(DifferencesQuestion):
         return self.state(capitalise("; ".join(parts)))
 
     def describe_certainty(self) -> str:
-        scored = {*self.factors.values[ANY]}
-        lacking = [clean(name) for name in self.asked.names if name not in scored]
-        left_out = f"Not compared, without scores of shared seeds: {', '.join(lacking)}."
+        lacking = [clean(name) for name in self.asked.names[1:] if name not in self.added]
+        left_out = (
+            "Not compared, where it or the one before has no scores of shared seeds: "
+            f"{', '.join(lacking)}."
+        )
         budget = describe_budget(self.results.study)
         return join_sentences(
             f"Configurations compared {budget}." if budget else "",

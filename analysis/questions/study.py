@@ -1,6 +1,7 @@
 """The questions of a study, the first of which is the main one, and their answers."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -33,12 +34,18 @@ def kind_of(asked: Declared) -> type[Question]:
 def list_declared(study: StudyFrames) -> list[tuple[Declared, int]]:
     """The declared questions, each with how many trials had started when it was.
 
-    A question that becomes the main one counts as declared then.
+    A question that becomes the main one counts as declared then, and one whose names are given to
+    other configurations when they are.
     """
     since: dict[Declared, int] = {}
+    named: dict[str, Any] = {}
     for plan in study.plans:
         before = next(iter(since), None)
+        of_plan: Mapping[str, Any] = plan.values.get("named", {})
+        moved = {name for name, point in of_plan.items() if named.get(name, point) != point}
+        named |= of_plan
         since = {asked: since.get(asked, plan.trials) for asked in plan.questions}
+        since |= {asked: plan.trials for asked in since if moved & {*asked.names}}
         # as the main question, one is declared when it becomes that
         since |= {asked: plan.trials for asked in [*since][:1] if asked != before}
     return [*since.items()]

@@ -31,7 +31,7 @@ from mtdlab.analysis.questions.wording import (
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Headline, Recommendation, Status
 from mtdlab.analysis.report.study_facts import (
-    count_repairable,
+    count_retried,
     define_asked,
     define_points,
     describe_model,
@@ -179,7 +179,7 @@ def find_nextstep(context: StudyContext, status: Status) -> NextStep:
     if not status.is_over:
         return _continue(context, status)
     # the failed runs of a table may have been run again already
-    failed = count_repairable(trial_states(study))
+    failed = count_retried(study)
     if failed and not (study.table and answer.number is not None):
         return step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
     if status.failures and answer.number is None:
@@ -207,7 +207,7 @@ def _continue(context: StudyContext, status: Status) -> NextStep:
         text = "Rerun to resume the study"
     trials = trial_states(study)
     ended = int(trials["state"].isin(["COMPLETE", "PRUNED", "FAIL"]).sum())
-    left = planned_trials(study) - ended + count_repairable(trials)
+    left = planned_trials(study) - ended + count_retried(study)
     included = ", failed trials included" if status.retry else ""
     text = f"{text}{included} ({describe_time(study, left)})"
     return step(text, status.retry or study.command)

@@ -54,10 +54,15 @@ def trial_states(study: StudyFrames) -> pd.DataFrame:
     return pd.concat([trials.reindex(columns=columns) for trials in every], ignore_index=True)
 
 
-def count_repairable(trials: pd.DataFrame) -> int:
-    """How many trials failed that may not fail again; with its seed a collapse comes again."""
-    failed = trials["state"] == "FAIL"
-    return int((failed & ~trials["reason_code"].isin(COMES_AGAIN)).sum())
+def count_retried(study: StudyFrames) -> int:
+    """How many trials failed, which are run again together; 0 where each would fail again.
+
+    In code of the user a loss that is not finite, or a collapse, may be a mistake that was mended.
+    """
+    trials = trial_states(study)
+    codes = trials["reason_code"][trials["state"] == "FAIL"]
+    come_again = codes.isin(COMES_AGAIN).all() and not study.invocation.has_own_code
+    return 0 if come_again else len(codes)
 
 
 def planned_trials(study: StudyFrames) -> int:
@@ -86,7 +91,7 @@ def describe_status(study: StudyFrames) -> Status:
     whole = format_count(planned, "trial") + (f" ({', '.join(outside)})" if outside else "")
     text = ", ".join([f"{done:,} of {whole} complete", *parts])
     retry = ""
-    if count_repairable(trials) and study.invocation.command == "sweep":
+    if count_retried(study) and study.invocation.command == "sweep":
         retry = str(study.invocation.retrying())
     failed_trials = trials[trials["state"] == "FAIL"]
     # of the dev pairs and of the test pairs it is recorded in other words

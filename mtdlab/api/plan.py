@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -64,6 +64,7 @@ class Specification:
 
     `trials_started`: how many trials had started when it was first recorded; None where it is not.
     `questions`: what the study asks, as a study file says it; where it `is_declared` by the file.
+    `named`: the configurations that these call by a name, each by its name.
     """
 
     study: str
@@ -76,6 +77,7 @@ class Specification:
     trials_started: int | None
     questions: Sequence[Mapping[str, Any]]
     is_declared: bool
+    named: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

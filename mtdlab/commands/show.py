@@ -250,7 +250,9 @@ def list_next(study: "StudyOverview", resume: Invocation, url: str, *, is_over: 
     """
     if not is_over:
         return [in_database(resume, url)]
-    retry = [in_database(resume.retrying(), url)] if study.repairable else []
+    # a loss that is not finite may be a mistake in code of the user
+    failed = study.counts.get("FAIL") if resume.has_own_code else study.repairable
+    retry = [in_database(resume.retrying(), url)] if failed else []
     has_page = study.best is not None or not retry
     return [*retry, report_command(study.name, url)] if has_page else retry
 

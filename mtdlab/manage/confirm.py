@@ -99,12 +99,12 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
     shared = {name: value for name, value in (second | first).items() if name not in varied}
     if recorded.objective:
         shared.pop("method")
-    kind, names = "level", [f"MTD {format_mtd(each['mtd'])}" for each in (best, other)]
+    names = [f"MTD {format_mtd(each['mtd'])}" for each in (best, other)]
     if not question.is_over_mtd:
         chosen = ({name: settings[name] for name in varied} for settings in (first, second))
-        kind, names = "configuration", [_name(each, frames) for each in chosen]
+        names = [_name(each, frames) for each in chosen]
         names = frames.call((int(each["number"]) for each in (best, other)), names)
-    what = f"its best {kind}, {names[0]}, against its runner-up, {names[1]}."
+    what = f"{names[0]} against {names[1]}."
     start = first_fresh_seed(seed for _, seed in read_planned(url, frames.name))
     values = {
         "study": f"{frames.name}{CONFIRMATION_SUFFIX}",

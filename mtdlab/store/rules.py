@@ -199,5 +199,8 @@ PLAN = named(
     looks=listed(WHOLE),
 ).narrowed(
     "a plan whose questions can be read",
-    lambda plan: listed(QUESTION).holds(plan.get("questions", [])),
+    lambda plan: (
+        listed(QUESTION).holds(plan.get("questions", []))
+        and named(named(JSON)).holds(plan.get("named", {}))
+    ),
 )

@@ -99,6 +99,9 @@ def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: P
     assert summary_fields(none_done, tmp_path, SWEEP)["next"] == [f"{COMMAND} --retry-failed"]
     come_again = replace(none_done, repairable=0)
     assert summary_fields(come_again, tmp_path, SWEEP)["next"] == ["mtdlab report --study a"]
+    own = SWEEP.giving("import", "own.py")
+    mended = f"{own} --retry-failed --changed-code"
+    assert summary_fields(come_again, tmp_path, own)["next"] == [mended]
 
 
 def test_the_last_lines_of_a_sweep_with_failed_runs(

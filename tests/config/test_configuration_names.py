@@ -90,6 +90,7 @@ def test_a_sampler_without_a_grid_has_no_configurations_to_name(read: Read) -> N
         ("[SimCSE, with heads]", "no configuration is called with heads; names has SimCSE, with a"),
         ("[SimCSE]", r"\['SimCSE'\]: name two configurations or more, each once"),
         ("[SimCSE, with a queue, SimCSE]", "name two configurations or more, each once"),
+        ("[1, 2]", r"write additions: .*, and quote 1 or true"),
         ("{SimCSE: 1}", r"write additions: \[SimCSE, with a queue, with heads\]"),
     ],
 )

@@ -92,6 +92,20 @@ def test_names_and_their_question_come_to_a_study_that_has_run(
     assert "configuration" not in json.loads(capsys.readouterr().out)
 
 
+def test_a_plan_records_what_its_questions_call_by_a_name(
+    scored: Scored, written: Written, url: str
+) -> None:
+    scored(score)
+    sweep(written, url, ASKED)
+    swapped = ASKED.replace("layers: 0}", "layers: 1}")
+    assert sweep(written, url, swapped).ran == 0
+    first, later = load_study("a", url).plans
+    assert first.values["named"]["SimCSE"] == {"method": "simcse"}
+    layers = [plan.values["named"]["with <b>keys</b>"] for plan in (first, later)]
+    assert [point["projection_layers"] for point in layers] == [0, 1]
+    assert later.trials == 9
+
+
 def test_the_page_follows_the_names_that_are_recorded_last(
     scored: Scored, written: Written, url: str
 ) -> None:

@@ -110,7 +110,38 @@ def test_a_configuration_without_scores_is_left_out_with_both_its_differences() 
     )
     question = ask(replace(study, trials=trials))
     assert question.family_of_differences.names == ("with a queue minus SimCSE",)
-    assert "Not compared, without scores of shared seeds: with heads." in question.answer.certainty
+    assert "of shared seeds: with heads, with FGSM." in question.answer.certainty
+
+
+def test_equal_scores_are_no_gain_by_rounding() -> None:
+    study = study_of((40, 44, 41, 41))
+    before = study.trials.set_index("number").loc[[*study.names["with heads"]], "score"].to_numpy()
+    trials = study.trials.copy()
+    trials.loc[trials["number"].isin(study.names["with FGSM"]), "score"] = before + 1e-14
+    question = ask(replace(study, trials=trials))
+    assert question.judged.sizes[2].mean == pytest.approx(0, abs=1e-12)
+    assert question.answer.heading.endswith("1 of 3 undecided")
+    alone = ask(replace(study, trials=trials), {"additions": ["with heads", "with FGSM"]})
+    assert alone.judged.p_value == pytest.approx(1)
+    assert alone.answer.heading == "No addition makes a difference"
+
+
+def test_a_name_given_to_another_configuration_declares_its_question_anew() -> None:
+    """Else the names could choose after the results what is compared."""
+    study = study_of((40, 44, 41, 41))
+    points = {"SimCSE": {"method": "simcse"}, "with a queue": {"method": "xbm"}}
+    first, later = recorded(ASKED), recorded(ASKED, after=24)
+    swapped = dict(zip(points, reversed(points.values()), strict=True))
+    for named, after in ((points, 0), (swapped, 24)):
+        plans = tuple(
+            replace(plan, values=plan.values | {"named": values})
+            for plan, values in ((first, points), (later, named))
+        )
+        question = StudyQuestions(replace(study, plans=plans)).question
+        assert question.after == after
+    # of a plan that did not record them nothing is known
+    plans = (first, replace(later, values=later.values | {"named": points}))
+    assert StudyQuestions(replace(study, plans=plans)).question.after == 0
 
 
 def test_names_that_no_run_has_are_not_tested() -> None:

@@ -504,11 +504,17 @@ def test_a_collapse_is_not_run_again() -> None:
         "1 trial failed: loss is NaN",
     )
     assert "Run the failed trials" not in headline_of(build_study(trials)).next_step.text
+    # in code of the user it may be a mistake
+    own = Invocation("sweep", ("a.yaml",), {"import": ("own.py",)})
+    mended = headline_of(dataclasses.replace(build_study(trials), invocation=own)).next_step
+    assert mended.text.startswith("Run the failed trials again (3 trials")
+    assert mended.command.endswith("--retry-failed --changed-code")
     none = trials.assign(state="FAIL", reason_code="collapsed", score=np.nan)
     assert headline_of(build_study(none)).next_step.text.startswith("Change a setting that all")
     trials.loc[4, ["state", "reason_code"]] = ["FAIL", "oom"]
     step = headline_of(build_study(trials)).next_step
-    assert step.text == "Run the failed trials again (1 trial, about 12 s of computing):"
+    # the command runs all of them
+    assert step.text == "Run the failed trials again (4 trials, about 50 s of computing):"
     assert step.command.endswith("--retry-failed")
 
 
