@@ -12,11 +12,12 @@ from mtdlab.analysis.data.claims import CLEAR, SCORE, PaperClaim, Selection, loa
 from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.meaning import MADE_OF, add_meaning, is_value
+from mtdlab.analysis.data.questions import METHOD
 from mtdlab.analysis.data.runs import completed_runs, free_settings, levels_of
 from mtdlab.analysis.data.settings import format_setting, with_defaults
 from mtdlab.analysis.data.tasks import STS, TASKS, TRANSFER
 from mtdlab.analysis.inference.claims import ClaimJudgement, find_need, judge_claim
-from mtdlab.analysis.inference.pairing import Paired, complete_block, pair_runs
+from mtdlab.analysis.inference.pairing import OF_LEVELS, Paired, complete_block, pair_runs
 from mtdlab.analysis.inference.power import Needed
 from mtdlab.analysis.questions.answer import Difference
 from mtdlab.analysis.questions.results import StudyResults
@@ -122,6 +123,8 @@ class ClaimQuestion:
                 return self._describe_lacking(side)
         if own := self._find_own_rates():
             return f"another question: each side has its own {own}"
+        if tied := self._find_tied():
+            return f"another question: the sides differ in {tied} too"
         fewest = min(len(paired.values) for paired in self.differences)
         if not fewest:
             return f"no two trials of a seed differ in {' and '.join(claim.columns)} alone"
@@ -157,6 +160,23 @@ class ClaimQuestion:
             if any({*a[name].unique()} != {*b[name].unique()} for a, b in self.pairs)
         ]
         return " and ".join(found)
+
+    def _find_tied(self) -> str:
+        """The other settings of which both sides have no value in common, as text.
+
+        Not those that go with a method, or are scaled with batch or queue.
+        """
+        if METHOD in self.claim.columns:
+            return ""
+        parts = {part for name in self.claim.columns for part in MADE_OF.get(name, (name,))}
+        found = []
+        for pair in self.pairs:
+            runs = pd.concat(pair, ignore_index=True)
+            for name in free_settings(runs, self.results.study.compared):
+                values = [{*side[name].dropna()} for side in pair]
+                if name not in (*parts, *OF_LEVELS) and all(values):
+                    found += [] if values[0] & values[1] else [name]
+        return " and ".join(dict.fromkeys(found))
 
     @cached_property
     def judged(self) -> ClaimJudgement:

@@ -150,6 +150,16 @@ def test_other_settings_are_alike_on_both_sides() -> None:
     assert found.averaged_over == ("learning_rate",)
 
 
+def test_sides_that_differ_in_another_setting_too_answer_another_question() -> None:
+    points = [
+        ({"queue_clusters": 0, "learning_rate": 1e-3}, 40.0),
+        ({"queue_clusters": 5, "learning_rate": 3e-3}, 30.0),
+    ]
+    found = claims_of(study_of(points))["clusters-five"]
+    assert found.judged.verdict == "not tested"
+    assert found.why == "another question: the sides differ in learning_rate too"
+
+
 def test_rates_that_were_chosen_for_each_side_answer_another_question() -> None:
     points = [({"queue_clusters": 0}, 40.0), ({"queue_clusters": 5}, 30.0)]
     study = study_of(points)
