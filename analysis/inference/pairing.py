@@ -272,7 +272,9 @@ def level_scores(
     else:
         table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
-    unbalanced = frozenset(runs["number"][~(inside & whole)].tolist())
+    # a frame of the user may have no numbers
+    numbers = runs["number"] if "number" in runs else runs.index.to_series()
+    unbalanced = frozenset(numbers[~(inside & whole)].tolist())
     return LevelScores(table, *covariance, runs[inside], left_out, uneven, unbalanced)
 
 

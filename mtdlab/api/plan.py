@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mtdlab.analysis.data.defaults import MARGIN
 from mtdlab.analysis.data.metric import as_read, is_in_points
-from mtdlab.analysis.data.questions import ANY
 from mtdlab.api.given import Given, Overrides, StudySource, assign
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, describe, naming_missing
 from mtdlab.terminal import begin_phase, progress_bar
@@ -209,6 +208,7 @@ def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
     None, and so is the MTD of a method without one. Empty for a sampled study, whose configurations
     are drawn while it runs.
     """
+    from mtdlab.analysis.data.questions import ANY
     from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.analysis.measures.trace import NOTATION
 

@@ -9,7 +9,6 @@ import typer
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.analysis.data.metric import ScoreFormat, as_read, read_scores, write_score
-from mtdlab.analysis.data.questions import ANY
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
     describe_failures,
@@ -126,6 +125,7 @@ def show(
 
     A trial of it: mtdlab show mtd 16
     """
+    from mtdlab.analysis.data.questions import ANY
     from mtdlab.api.report import load_study
     from mtdlab.store.progress import list_studies
     from mtdlab.store.recorded import find_name, read_recorded, read_trial

@@ -89,8 +89,8 @@ def test_a_link_to_a_row_opens_the_section_that_is_folded(
     page.evaluate("location.hash = '#trial-7'")
     page.locator("#trial-7").wait_for()
     assert shown(page).count() == 24
-    page = open_page(f"{address}#methods")
-    page.locator("#methods ~ *, details[open] p").first.wait_for()
+    page = open_page(f"{address}#statistics")
+    page.locator("#statistics ~ *, details[open] p").first.wait_for()
     assert shown(page).count() == 0
 
 
