@@ -57,13 +57,14 @@ class Declared:
         is_named = all(isinstance(name, str) for name in (*names, *asked.within))
         parts = (*asked.values, *asked.within.values())
         is_plain = not any(isinstance(value, list | dict) for value in parts)
-        if not is_named and not form.names:
-            raise QuestionError(f"{about!r}: write {kind}: {form.example}, and quote 1 or true")
-        if not form.names and not 2 <= len(names) == len({*names}):
+        unlike = f"{about!r}: write {kind}: {form.example}"
+        if form.names:
+            if not is_named or not is_plain or len({*names}) != form.names:
+                raise QuestionError(unlike)
+        elif not is_named:
+            raise QuestionError(f"{unlike}, and quote 1 or true")
+        elif not 2 <= len(names) == len({*names}):
             raise QuestionError(f"{about!r}: name two configurations or more, each once")
-        is_any = not form.names
-        if not is_named or not is_plain or not (is_any or len({*names}) == form.names):
-            raise QuestionError(f"{about!r}: write {kind}: {form.example}")
         if len({*map(repr, asked.values)}) != form.values:
             raise QuestionError(f"{about!r}: name {form.values} values; {kind}: {form.example}")
         if form.only and names != (form.only,):

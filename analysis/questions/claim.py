@@ -79,10 +79,14 @@ class ClaimQuestion:
         items = self.results.study.items if self.claim.measure == SCORE else None
         return tuple(pair_runs(first, other, (items, items)) for first, other in self.pairs)
 
+    @cached_property
+    def _parts(self) -> list[str]:
+        """The settings of which the claim's columns are made."""
+        return [part for name in self.claim.columns for part in MADE_OF.get(name, (name,))]
+
     def _list_others(self, first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
         """The settings that vary between the sides and are to be alike on both."""
-        parts = [part for name in self.claim.columns for part in MADE_OF.get(name, (name,))]
-        made = [name for name in parts if name in first]
+        made = [name for name in self._parts if name in first]
         runs = pd.concat([first, second], ignore_index=True)
         return [
             name
@@ -168,13 +172,12 @@ class ClaimQuestion:
         """
         if METHOD in self.claim.columns:
             return ""
-        parts = {part for name in self.claim.columns for part in MADE_OF.get(name, (name,))}
         found = []
         for pair in self.pairs:
             runs = pd.concat(pair, ignore_index=True)
             for name in free_settings(runs, self.results.study.compared):
                 values = [{*side[name].dropna()} for side in pair]
-                if name not in (*parts, *OF_LEVELS) and all(values):
+                if name not in (*self._parts, *OF_LEVELS) and all(values):
                     found += [] if values[0] & values[1] else [name]
         return " and ".join(dict.fromkeys(found))
 

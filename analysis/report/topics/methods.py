@@ -58,10 +58,7 @@ def build(context: StudyContext) -> Contents | None:
     methods = [*map(context.name_method, properties.get("method", ()))]
     shown = properties.assign(method=methods).dropna(axis="columns", how="all")
     return Contents(
-        csv={
-            "methods": context.write.frame(named),
-            "method_properties": properties,
-        },
+        csv={"methods": context.write.frame(named), "method_properties": properties},
         figures={"methods": replace(drawn, caption=drawn.caption + _describe_rate(context))},
         text=best.describe(),
         tables=[
