@@ -34,9 +34,10 @@ _LATEX = str.maketrans(
         "“": "``",
         "”": "''",
         "…": r"\ldots{}",
+        "`": r"\textasciigrave{}",
     }
 )
-_MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;"})
+_MARKDOWN = str.maketrans({**{mark: f"\\{mark}" for mark in "\\|*`"}, "<": "&lt;"})
 
 
 def to_markdown(table: Table) -> str:
@@ -44,7 +45,8 @@ def to_markdown(table: Table) -> str:
     rule = ["---:" if column.numeric else "---" for column in table.columns]
     labels = [column.label for column in table.columns]
     head, *rows = ([_escape(cell, _MARKDOWN) for cell in row] for row in (labels, *table.rows))
-    return f"{table.caption}\n\n{markdown_table(head, rows, rule)}\n"
+    caption = _escape(table.caption, _MARKDOWN)
+    return f"{caption}\n\n{markdown_table(head, rows, rule)}\n"
 
 
 def to_latex(table: Table) -> str:

@@ -352,12 +352,16 @@ def _find_scatter(
     if count:
         bases["items"] = f"assumed: {scatter.ASSUMED_OF_ITEMS:g} over the root of their number"
     levels, runs = _recorded_scores(spec, url, ordered=ordered)
-    alike = levels is not None and (ordered or len(levels.distance) == len(distance))
-    if levels is not None and alike and levels.comparable:
+    if levels is not None and levels.comparable:
         estimated, recorded = scatter.estimate_scatter(levels, sd), f"from {runs} recorded runs"
         bases |= {name: recorded for name, basis in bases.items() if basis == "assumed"}
-        found = replace(found, errors=estimated.errors)
-        if estimated.items is not None:
+        alike, errors = ordered or len(levels.distance) == len(distance), estimated.errors
+        if not alike:
+            # the errors of configurations have one variance, whichever of them have run
+            variance = scatter.difference_variance(errors.at(levels.distance))
+            errors = scatter.assume(distance, scatter.INDEPENDENT, variance)
+        found = replace(found, errors=errors)
+        if alike and estimated.items is not None:
             found, bases["items"] = estimated, recorded
         elif levels.items:
             assumed = bases.get("items", "not counted")

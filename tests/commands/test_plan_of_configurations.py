@@ -64,6 +64,22 @@ def test_where_seeds_hide_what_items_add_it_stays_assumed(
     assert found.bases["items"] == before.bases["items"] + hides
 
 
+def test_the_scatter_of_some_configurations_is_that_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of two of three configurations tell the residual deviation that plan would assume."""
+    scores = pd.DataFrame({0: [40.0, 48, 41, 44], 1: [43.0, 47, 47, 41]})
+    some = LevelScores(scores, None, items=0, ordered=False)
+    path, url = tmp_path / "rates.yaml", f"sqlite:///{tmp_path / 'a.db'}"
+    path.write_text(STUDY)
+    monkeypatch.setattr("mtdlab.api.plan._recorded_scores", lambda *_, **__: (some, 8))
+    power = plan(path, storage=url, measure=False).design.power
+    assert power is not None
+    assert power.bases["errors"] == "from 8 recorded runs"
+    of_differences = np.std([3.0, -1, 6, -3], ddof=1)
+    assert power.precision.residual_sd == pytest.approx(of_differences / np.sqrt(2))
+
+
 def test_one_seed_and_one_configuration_have_no_power(tmp_path: Path) -> None:
     path, url = tmp_path / "rates.yaml", f"sqlite:///{tmp_path / 'a.db'}"
     path.write_text(STUDY.replace("until: {decided: true, max_seeds: 6}", "seeds: [0]"))

@@ -11,7 +11,7 @@ from tests.analysis.conftest import make_trials
 TABLE = Table(
     "Means of η, 95 %.",
     (Column("name_1", numeric=False), Column("score", numeric=True)),
-    (("a|b & <c> \\ $x", "1.50"), ("line\nbreak", "–")),
+    (("a|b & <c> \\ $x", "1.50"), ("line\n*break*", "–"), ("`x`", "0")),
 )
 
 
@@ -22,7 +22,8 @@ def test_markdown_is_a_pipe_table() -> None:
         "| name_1 | score |",
         "| --- | ---: |",
         "| a\\|b & &lt;c> \\\\ $x | 1.50 |",
-        "| line break | – |",
+        "| line \\*break\\* | – |",
+        "| \\`x\\` | 0 |",
     ]
 
 
@@ -35,7 +36,8 @@ def test_latex_is_escaped() -> None:
         r"name\_1 & score \\",
         r"\midrule",
         r"a\textbar{}b \& \textless{}c\textgreater{} \textbackslash{} \$x & 1.50 \\",
-        r"line break & -- \\",
+        r"line *break* & -- \\",
+        r"\textasciigrave{}x\textasciigrave{} & 0 \\",
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
