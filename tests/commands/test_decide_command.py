@@ -267,21 +267,18 @@ def test_a_study_of_the_database(recorded: Recorded, command: Command) -> None:
 
 def test_a_nuisance_setting_names_no_configuration(folder: Path, command: Command) -> None:
     (folder / "tuned.yaml").write_text(
-        "study: tuned\nsearch: {queue_size: [16, 32]}\n"
-        "nuisance: {learning_rate: [1.0e-3, 1.0e-4]}\n"
-        "seeds: [0]\ntrainer: {steps: 1, evaluate_every: 1, batch_size: 16}\n"
+        "study: tuned\nmetric: accuracy\nselect_by: dev\nsearch: {depth: [1, 3]}\n"
+        "nuisance: {rate: [0.1, 0.2]}\nseeds: [0]\n"
     )
-    command("sweep tuned.yaml")
-    line = "decide tuned --baseline queue_size=16 --candidate"
-    refused = command(f"{line} learning_rate=0.001", 2).stderr
-    assert (
-        "learning_rate is a nuisance setting, of which each configuration has the value" in refused
+    (folder / "own.py").write_text(
+        "def score(settings, **_):\n    return {'accuracy': settings['depth'], 'dev': 1.0}\n"
     )
+    command("sweep tuned.yaml --objective own.py:score --jobs 1")
+    line = "decide tuned --baseline depth=1 --candidate"
+    refused = command(f"{line} rate=0.1", 2).stderr
+    assert "rate is a nuisance setting, of which each configuration has the value" in refused
     refused = command(f"{line} queue=16", 2).stderr
-    assert (
-        "'queue=16' is no configuration; settings are queue_size, initial_queue_size, mtd\n"
-        in refused
-    )
+    assert "'queue=16' is no configuration; settings are depth\n" in refused
 
 
 def test_a_ledger_of_one_run_each_is_told_what_to_run(folder: Path, command: Command) -> None:
