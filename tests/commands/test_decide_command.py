@@ -9,6 +9,8 @@ import pytest
 from mtdlab.commands.decide import ANSWERS
 from tests.commands.conftest import Command, Recorded
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "figures_not_drawn")
+
 PAIR = "decide runs.csv --baseline rate=0.1 --candidate"
 LEDGER = (
     "a1b2c3d\t0.997900\t44.0\tkeep\tbaseline",

@@ -12,6 +12,8 @@ import pytest
 from mtdlab import load_study
 from tests.commands.conftest import Command
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "figures_not_drawn")
+
 PROGRAM = """
 import math
 
