@@ -36,6 +36,8 @@ class ClaimJudgement(Judgement):
 
     Attributes:
         p_value: of the claim; its verdict is one of `AS_CLAIMED` where this is at most 0.05.
+        p_against: of what is held against it, for all differences together: that it is
+            contradicted, or else that it is less than half as large as printed.
         place: which of the differences decides: that least like the claim.
         size: that difference, in points or in the unit of its measure, with the interval by which
             the verdict is decided: at 95 %, or corrected for the number of differences where it is
@@ -44,6 +46,7 @@ class ClaimJudgement(Judgement):
     """
 
     verdict: ClaimVerdict = "not tested"
+    p_against: float = math.nan
     place: int = 0
     size: Estimate = field(default=UNKNOWN)
     by_equivalence: bool = False
@@ -96,6 +99,7 @@ def judge_claim(
     return ClaimJudgement(
         verdict=verdict,
         p_value=min(max(claimed), 1.0),
+        p_against=min(*(below if verdict == "contradicted" else within), 1.0),
         seeds=len(decisive.values),
         items=decisive.items,
         place=place,
@@ -132,11 +136,22 @@ def find_need(
     return Needed(None, math.ceil(paired.items * (normal / distance) ** 2 * paired.of_items))
 
 
-def judge_by_holm(p_values: Sequence[float]) -> list[bool]:
-    """Which of several claims are replicated with one error rate of 5 % for all (Holm 1979).
+def judge_by_holm(judged: Sequence[ClaimJudgement]) -> list[bool]:
+    """Whether each of several verdicts holds with one error rate of 5 % for all (Holm 1979).
 
-    A claim with a p value of NaN was not tested and takes no share.
+    Support of claims and what is held against them are a family each, at 2.5 %: p values are twice
+    those of one-sided tests. A claim that was not tested takes no share.
     """
+    claimed = _reject_by_holm([each.p_value for each in judged])
+    against = _reject_by_holm([each.p_against for each in judged])
+    return [
+        (each.verdict not in AS_CLAIMED or claimed[place])
+        and (each.verdict == "replicated" or against[place])
+        for place, each in enumerate(judged)
+    ]
+
+
+def _reject_by_holm(p_values: Sequence[float]) -> list[bool]:
     order = [place for place in np.argsort(p_values) if not math.isnan(p_values[place])]
     found = [False] * len(p_values)
     for rank, place in enumerate(order):

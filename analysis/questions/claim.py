@@ -1,6 +1,6 @@
 """The question whether a claim of a paper holds in a study."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -256,6 +256,16 @@ class ClaimQuestion:
             return f"as estimated, {need.items:,} evaluation items would decide, no number of seeds"
         return "as estimated, no number of seeds decides"
 
+    @cached_property
+    def compared(self) -> tuple[frozenset[Hashable], ...]:
+        """The runs of each side of the difference on which the verdict rests, as `_identify_runs`.
+
+        One side where the values themselves are tested.
+        """
+        known = self.results.once(_identify_runs)
+        sides = self.pairs[self.judged.place] if self.pairs else self.sides
+        return tuple(frozenset(known[number] for number in side["number"]) for side in sides)
+
     @property
     def effect(self) -> Difference | None:
         """The difference on which the verdict rests; None without seeds that have both sides."""
@@ -281,6 +291,20 @@ def _tabulate(results: StudyResults) -> pd.DataFrame:
     needed = {part for name in names for part in MADE_OF.get(name, (name,))}
     known = {name: study.settings[name] for name in needed if name in study.settings}
     return add_meaning(with_defaults(runs, known), names, find_width(study.spectra))
+
+
+def _identify_runs(results: StudyResults) -> Mapping[int, Hashable]:
+    """What is equal for the same run in several studies, by the number of its trial.
+
+    A run that is made again, or is imported, has the same seed, score, alignment and uniformity to
+    the last bit, whatever its settings are called; without one of these it is known by its study.
+    """
+    runs = results.study.ranked_trials
+    measured = runs[["seed", "score", "alignment", "uniformity"]].astype("float64").to_numpy()
+    return {
+        number: tuple(row) if np.isfinite(row).all() else (results.study.name, number)
+        for number, row in zip(runs["number"].tolist(), measured, strict=True)
+    }
 
 
 def ask_claims(results: StudyResults) -> tuple[ClaimQuestion, ...]:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from mtdlab.analysis.data.defaults import ALPHA
 from mtdlab.analysis.data.metric import write_fixed
 from mtdlab.analysis.data.tasks import POINTS, label_score
 from mtdlab.analysis.experiments import EXPERIMENTS
-from mtdlab.analysis.inference.claims import AS_CLAIMED, SMALL, SMALLER, judge_by_holm
+from mtdlab.analysis.inference.claims import SMALL, SMALLER, judge_by_holm
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.questions.claim import (
     NAMES,
@@ -38,7 +39,7 @@ from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, 
 
 COLUMNS = (
     *("verdict", "name", "claim", "source", "published", "difference", "mean", "low", "high"),
-    *("level", "unit", "seeds", "holm", "why", "scale", "study"),
+    *("level", "unit", "seeds", "holm", "why", "scale", "study", "same_runs", "sharing"),
 )
 """The columns of the table of claims."""
 SIGNS: Mapping[str, str] = {
@@ -59,7 +60,7 @@ ANCHORS = {
     "swing": "collapse",
     "rank": "spectra",
 }
-_MOST_NAMED, _MOST_DRAWN = 5, 12
+_MOST_NAMED, _MOST_DRAWN, _MOST_LETTERS = 5, 12, 60
 RULE = (
     f"Replicated: the {PERCENT} interval of each paired difference lies on the claimed side of 0, "
     f"or, of a claim of no difference, within its margin. {capitalise(SMALLER)}: so too, but one "
@@ -71,7 +72,8 @@ RULE = (
     "(Bonferroni): the interval of such a claim that is not replicated has a higher level than "
     "95 %. Each claim has its own error rate of "
     "5 %; “not with Holm's rule for all tests” is one that does not hold with one rate for all. "
-    "A printed size of less than 1 point is within the scatter of the paper's own values."
+    "A printed size of less than 1 point is within the scatter of the paper's own values. Tests "
+    "share runs whose seed, score, alignment and uniformity are equal in all digits."
 )
 
 
@@ -82,8 +84,9 @@ def tabulate_claims(contexts: Sequence[StudyContext], *, every: bool = False) ->
     about have a row too.
     """
     asked = [(context, question) for context in contexts for question in ask_claims(context)]
-    holm = judge_by_holm([question.judged.p_shown for _, question in asked])
+    holm = judge_by_holm([question.judged for _, question in asked])
     rows = [_list_row(*pair, is_shown=is_shown) for pair, is_shown in zip(asked, holm, strict=True)]
+    _compare_runs(rows, [question for _, question in asked])
     found, places = {row["name"] for row in rows}, [claim.name for claim in load_claims()]
     if every:
         rows += [_list_missing(claim) for claim in load_claims() if claim.name not in found]
@@ -108,7 +111,7 @@ def _list_row(context: StudyContext, question: ClaimQuestion, *, is_shown: bool)
     effect, sizes = question.effect, question.sizes
     row = _list_missing(claim) | {"verdict": judged.verdict, "why": question.why}
     row |= {"study": context.study.name, "scale": _describe_scale(context, question)}
-    row["holm"] = "" if math.isnan(question.judged.p_shown) else "yes" if is_shown else "no"
+    row["holm"] = "" if math.isnan(judged.p_value) else "yes" if is_shown else "no"
     if effect is not None:
         size = effect.size
         row |= {"difference": effect.text, "seeds": judged.seeds}
@@ -117,13 +120,35 @@ def _list_row(context: StudyContext, question: ClaimQuestion, *, is_shown: bool)
     return row
 
 
+def _compare_runs(rows: Sequence[dict[str, Any]], questions: Sequence[ClaimQuestion]) -> None:
+    """State of each test which others compare the same runs, and how many share some of them."""
+    pairs = zip(rows, questions, strict=True)
+    tested = [(row, asked) for row, asked in pairs if row["verdict"] != "not tested"]
+    for (row, asked), (other_row, other) in permutations(tested, 2):
+        own, others = asked.compared, other.compared
+        if _is_part(own, others) or _is_part(others, own):
+            there = "" if other_row["study"] == row["study"] else f" in {other_row['study']}"
+            named = f"“{clean(other_row['claim'].rstrip('.'), most=_MOST_LETTERS)}”{there}"
+            row["same_runs"] = "; ".join(filter(None, (row["same_runs"], named)))
+        elif frozenset().union(*own) & frozenset().union(*others):
+            row["sharing"] += 1
+
+
+def _is_part(one: Sequence[frozenset[Hashable]], other: Sequence[frozenset[Hashable]]) -> bool:
+    """Whether the sides of a comparison are those of another one, or parts of them."""
+    return len(one) == len(other) and any(
+        all(side <= whole for side, whole in zip(one, sides, strict=True))
+        for sides in (other, other[::-1])
+    )
+
+
 def _list_missing(claim: PaperClaim) -> dict[str, Any]:
     """The row of a claim that no study is about."""
     asks = f"; studies/paper/{claim.study}.yaml asks it" if claim.study else ""
     return {
         **dict.fromkeys(("mean", "low", "high", "level"), math.nan),
-        **dict.fromkeys(("difference", "holm", "scale", "study"), ""),
-        "seeds": 0,
+        **dict.fromkeys(("difference", "holm", "scale", "study", "same_runs"), ""),
+        **dict.fromkeys(("seeds", "sharing"), 0),
         "verdict": "not tested",
         "name": claim.name,
         "claim": claim.states,
@@ -162,10 +187,14 @@ def summarise_claims(table: pd.DataFrame) -> str:
     if not len(tested):
         return f"None of {format_count(table['name'].nunique(), 'claim')} was tested"
     counts, claims = Counter(tested["verdict"]), tested["name"].nunique()
-    parts = [f"{counts[name]} {name}" for name in SIGNS if counts[name]]
-    sure = int(((tested["verdict"] == "replicated") & (tested["holm"] == "yes")).sum())
-    if len(tested) > 1 and sure < counts["replicated"]:
-        parts[0] += f" ({sure or 'none'} also with one error rate for all tests)"
+    sure = Counter(tested.loc[tested["holm"] == "yes", "verdict"])
+    ruled = [name for name in ("replicated", "contradicted") if counts[name]]
+    if len(tested) == 1 or all(sure[name] == counts[name] for name in ruled):
+        ruled = []
+    limits = {name: f" ({sure[name] or 'none'} likewise)" for name in ruled}
+    for name in ruled[:1]:
+        limits[name] = f" ({sure[name] or 'none'} also with one error rate for all tests)"
+    parts = [f"{counts[name]} {name}{limits.get(name, '')}" for name in SIGNS if counts[name]]
     of = f"{len(tested)} tests of {format_count(claims, 'claim')}"
     if claims == len(tested):
         of = format_count(claims, "tested claim")
@@ -197,14 +226,29 @@ def _is_tested(table: pd.DataFrame) -> pd.Series:
 
 
 def explain_claims(table: pd.DataFrame) -> str:
-    """How many tests chance alone would have as claimed; empty where nothing was tested."""
+    """How many tests chance alone would have as claimed, and how many share runs.
+
+    Empty where nothing was tested.
+    """
     if not (tested := int(_is_tested(table).sum())):
         return ""
     expected = tested * ALPHA / 2
     # a bound is rounded up, to two digits
     digit = 10.0 ** (math.floor(math.log10(expected)) - 1)
     most = math.ceil(round(expected / digit, 9)) * digit
-    return f"If none of them were true, chance would make at most {most:.2g} as claimed on average."
+    return join_sentences(
+        f"If none of them were true, chance would make at most {most:.2g} as claimed on average.",
+        _count_shared_runs(table),
+    )
+
+
+def _count_shared_runs(table: pd.DataFrame) -> str:
+    """How many tests are of runs that others are of too; empty where each has runs of its own."""
+    same = int((table["same_runs"] != "").sum())
+    some = int(((table["same_runs"] == "") & (table["sharing"] > 0)).sum())
+    counts = [f"in {same} the same runs are compared as in another one"] if same else []
+    counts += [f"in {some} some of the same runs"] if some else []
+    return f"Not every test is evidence of its own: {', '.join(counts)}." if counts else ""
 
 
 def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
@@ -225,11 +269,11 @@ def list_lines(table: pd.DataFrame, most: int = _MOST_NAMED) -> tuple[str, ...]:
 def _choose_shown(tested: pd.DataFrame, most: int) -> pd.DataFrame:
     """The rows that have room: as many of each verdict that decides, then the undecided.
 
-    Those that are as claimed with one error rate for all claims come first.
+    Those that hold with one error rate for all claims come first.
     """
     ranked = tested.assign(
         is_open=tested["verdict"] == "undecided",
-        is_weak=tested["verdict"].isin(AS_CLAIMED) & (tested["holm"] == "no"),
+        is_weak=tested["holm"] == "no",
     ).sort_values(["is_open", "is_weak"], kind="stable")
     ranked["place"] = ranked.groupby("verdict").cumcount()
     chosen = ranked.sort_values(["is_open", "place"], kind="stable").head(most)
@@ -239,7 +283,7 @@ def _choose_shown(tested: pd.DataFrame, most: int) -> pd.DataFrame:
 def _name_verdict(row: Mapping[Hashable, object]) -> str:
     """The verdict with its sign, and that it does not hold with one error rate for all claims."""
     verdict = str(row["verdict"])
-    is_weak = verdict in AS_CLAIMED and row["holm"] == "no"
+    is_weak = verdict != "undecided" and row["holm"] == "no"
     limited = ", not with Holm's rule for all tests" if is_weak else ""
     return f"{SIGNS[verdict]} {verdict}{limited}"
 
@@ -260,6 +304,15 @@ def _describe_test(row: Mapping[Hashable, Any]) -> str:
     return "; ".join(filter(None, (difference, row["study"], row["scale"])))
 
 
+def _describe_verdict(row: Mapping[Hashable, Any]) -> str:
+    """The verdict, why or what would decide, and which other tests are of the same runs."""
+    shared = row["sharing"] and f"shares runs with {format_count(row['sharing'], 'other test')}"
+    if row["same_runs"]:
+        shared = f"same runs as {row['same_runs']}"
+    told = "; ".join(filter(None, (row["why"], shared)))
+    return ": ".join(filter(None, (_name_verdict(row), told)))
+
+
 def show_claims(
     table: pd.DataFrame, sections: Mapping[str, Collection[str]] | None = None
 ) -> Table:
@@ -268,9 +321,7 @@ def show_claims(
     shown = pd.DataFrame(
         {
             "claim": [f"{row['claim']} [{row['source']}]" for row in rows],
-            "verdict, why, or what would decide": [
-                ": ".join(filter(None, (_name_verdict(row), row["why"]))) for row in rows
-            ],
+            "verdict, why, or what would decide": [_describe_verdict(row) for row in rows],
             "printed, points": table["published"],
             "here, study and scale": [_describe_test(row) for row in rows],
         }

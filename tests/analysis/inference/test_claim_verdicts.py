@@ -11,6 +11,7 @@ from mtdlab.analysis.inference.claims import (
     SMALL,
     SMALLER,
     ClaimJudgement,
+    ClaimVerdict,
     find_need,
     judge_by_holm,
     judge_claim,
@@ -129,10 +130,38 @@ def test_seeds_or_items_that_would_decide() -> None:
     assert find_need(scatter, alike=1.0).seeds is not None
 
 
+def of_p(verdict: ClaimVerdict, claimed: float, against: float = 1.0) -> ClaimJudgement:
+    return ClaimJudgement(verdict=verdict, p_value=claimed, p_against=against)
+
+
 def test_holm_takes_the_tested_claims_from_the_clearest_on() -> None:
-    assert judge_by_holm([0.02, math.nan, 0.04]) == [True, False, True]
-    assert judge_by_holm([0.03, 0.04]) == [False, False]
+    first, second = of_p("replicated", 0.02), of_p("replicated", 0.04)
+    assert judge_by_holm([first, second]) == [True, True]
+    assert judge_by_holm([first, ClaimJudgement(), second])[::2] == [True, True]
+    assert judge_by_holm([of_p("replicated", 0.03), second]) == [False, False]
     assert judge_by_holm([]) == []
+
+
+def test_what_is_held_against_claims_is_held_to_holms_rule_too() -> None:
+    clear, open_ = of_p("contradicted", 1.0, 0.02), of_p("undecided", 0.5, 0.5)
+    assert judge_by_holm([clear, open_])[0]
+    assert not judge_by_holm([of_p("contradicted", 1.0, 0.03), open_])[0]
+    # support is a family of its own
+    assert judge_by_holm([of_p("replicated", 0.02, 0.9), clear]) == [True, True]
+    assert judge_by_holm([of_p(SMALL, 1.0, 0.02), open_])[0]
+    # it takes both that it is as claimed and that it is smaller
+    for p_values, holds in (((0.02, 0.02), True), ((0.03, 0.02), False), ((0.02, 0.03), False)):
+        assert judge_by_holm([of_p(SMALLER, *p_values), open_])[0] is holds
+
+
+def test_the_p_value_against_a_claim_is_for_all_of_its_differences() -> None:
+    alone = stats.ttest_1samp(BELOW.values, 0).pvalue
+    assert judge(BELOW).p_against == pytest.approx(alone)
+    assert judge(ABOVE, BELOW).p_against == pytest.approx(2 * alone)
+    assert judge(AROUND).p_against == 1
+    half = 2 * max(stats.ttest_1samp(sign * AROUND.values, -2).pvalue / 2 for sign in (1, -1))
+    assert judge(AROUND, small=[2.0]).p_against == pytest.approx(half)
+    assert math.isnan(ClaimJudgement().p_against)
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 8])

@@ -53,13 +53,17 @@ def test_a_table_begins_with_what_is_shown() -> None:
     )
     assert "chance would make at most 0.1 as claimed" in claims.explain_claims(table)
     alone = table.assign(holm="no")
-    first = "2 replicated (none also with one error rate for all tests), 1 contradicted"
+    first = "2 replicated (none also with one error rate for all tests), 1 contradicted (none likew"
     assert claims.summarise_claims(alone).startswith(first)
+    weak = table.assign(holm=["yes", "yes", "no", "yes"])
+    first = "2 replicated (2 also with one error rate for all tests), 1 contradicted (none likew"
+    assert claims.summarise_claims(weak).startswith(first)
     shown = claims.show_claims(alone)
     [verdict] = [at for at, column in enumerate(shown.columns) if "verdict" in column.label]
-    assert [row[verdict].partition(":")[0] for row in shown.rows] == (
-        ["✓ replicated, not with Holm's rule for all tests"] * 2 + ["✗ contradicted", f"≪ {SMALL}"]
-    )
+    decided = ["✓ replicated", "✓ replicated", "✗ contradicted", f"≪ {SMALL}"]
+    assert [row[verdict].partition(":")[0] for row in shown.rows] == [
+        f"{name}, not with Holm's rule for all tests" for name in decided
+    ]
 
 
 def test_every_claim_has_a_row_with_its_reason() -> None:
@@ -271,17 +275,51 @@ def test_tests_are_counted_apart_from_claims() -> None:
     assert claims.compare_tests(tabulate(SLICES)) == ""
 
 
+def test_tests_of_the_same_runs_are_not_counted_as_evidence_of_their_own() -> None:
+    """The same runs have equal scores and geometry, in whichever study and under any name."""
+    order = np.arange(len(SLICES.trials))
+    recorded = replace(
+        SLICES, trials=SLICES.trials.assign(alignment=order / 7, uniformity=-order / 9)
+    )
+    again = replace(recorded, name="again")
+    other = replace(recorded, name="other", trials=recorded.trials.assign(alignment=1 + order / 7))
+    own = tabulate(recorded, other)
+    assert (own["same_runs"] == "").all()
+    # the middle of the queue is a side of both claims of a study
+    assert own["sharing"].tolist() == [1, 1, 1, 1]
+    assert claims.explain_claims(own).endswith(
+        "Not every test is evidence of its own: in 4 some of the same runs."
+    )
+    table = tabulate(recorded, again, other)
+    assert claims.explain_claims(table).endswith(
+        "of its own: in 4 the same runs are compared as in another one, in 2 some of the same runs."
+    )
+    [verdict, *_] = [row[1] for row in claims.show_claims(table).rows]
+    assert verdict == (
+        "✓ replicated: same runs as “The middle half of the queue scores more than the newest ha…” "
+        "in again"
+    )
+    assert claims.show_claims(own).rows[0][1] == "✓ replicated: shares runs with 1 other test"
+    # a part of the seeds
+    part = replace(again, trials=again.trials[again.trials["seed"] < 3])
+    assert (tabulate(recorded, part)["same_runs"] != "").all()
+    # a claim the other way round compares the same runs
+    swapped = [frozenset("ab"), frozenset("cd")]
+    assert claims._is_part([frozenset("c"), frozenset("a")], swapped)
+    assert not claims._is_part([frozenset("c"), frozenset("d")], swapped)
+
+
 @pytest.mark.parametrize(
     ("tests", "most"), [(1, "0.025"), (4, "0.1"), (50, "1.3"), (40, "1"), (57, "1.5"), (401, "11")]
 )
 def test_the_most_that_chance_gives_is_rounded_up(tests: int, most: str) -> None:
-    table = pd.DataFrame({"verdict": ["undecided"] * tests})
+    table = pd.DataFrame({"verdict": ["undecided"] * tests, "same_runs": "", "sharing": 0})
     assert f"chance would make at most {most} as claimed on average" in claims.explain_claims(table)
 
 
 def test_a_difference_that_is_rounded_to_0_has_no_sign() -> None:
     row: dict[str, object] = {"verdict": "not tested", "claim": "A.", "published": ""}
-    row |= {"holm": "", "why": ""}
+    row |= {"holm": "", "why": "", "same_runs": "", "sharing": 0}
     row |= {"source": "s", "study": "a", "difference": "b minus c", "scale": "2 seeds"}
     row |= {"mean": -0.001, "low": -0.004, "high": 0.004, "level": 0.95, "unit": "points"}
     [cells] = claims.show_claims(pd.DataFrame([row])).rows
