@@ -21,7 +21,12 @@ from mtdlab.analysis.questions.next_steps import step
 from mtdlab.analysis.questions.results import Basis, StudyResults
 from mtdlab.analysis.questions.shape import QuestionOverShape, ShapeQuestion
 from mtdlab.analysis.questions.sufficiency import SufficiencyQuestion
-from mtdlab.analysis.questions.wording import describe_interval, describe_recorded, join_sentences
+from mtdlab.analysis.questions.wording import (
+    capitalise,
+    describe_interval,
+    describe_recorded,
+    join_sentences,
+)
 from mtdlab.analysis.statistics.configurations import estimate_configuration, find_frequent_failures
 
 
@@ -232,23 +237,24 @@ def describe_error_rates(results: StudyQuestions) -> str:
 
     Empty for a study that compares nothing.
     """
-    answer, rest = results.answer, "not adjusted for their number"
+    answer = results.answer
     if answer.topic is None:
         return ""
-    question, alpha = results.question, 100 * results.study.alpha
-    late = question.after and f" The question was declared {describe_recorded(question.after)}."
-    if not answer.family or late:
-        return f"All tests and intervals on this page are exploratory: {rest}.{late or ''}"
-    others = ""
+    question, rate = results.question, f"{100 * results.study.alpha:.3g} %"
+    held, late = list[str](), ""
+    if question.after:
+        main = "main question" if results.others else "question"
+        late = f"The {main} was declared {describe_recorded(question.after)}."
+    elif answer.family:
+        held.append(f"the error rate of {rate} is that of {answer.family}")
     if any(not other.after and other.asked.is_tested for other in results.others):
-        others = (
-            f" The decisions on the other declared questions share an error rate of {alpha:.3g} % "
-            "of their own (Holm's rule)."
-        )
-    return (
-        f"The error rate of {alpha:.3g} % is that of {answer.family}; all other tests and "
-        f"intervals on this page are exploratory: {rest}.{others}"
+        others = "the decisions on the other questions that were declared before trial 1"
+        held.append(f"{others} share an error rate of {rate} (Holm's rule)")
+    held.append(
+        f"all {'other ' if held else ''}tests and intervals on this page are exploratory: not "
+        "adjusted for their number."
     )
+    return join_sentences(capitalise("; ".join(held)), late)
 
 
 def list_fields(results: StudyQuestions) -> dict[str, Any]:

@@ -100,7 +100,11 @@ def test_a_question_that_was_declared_later_is_exploratory(ask: Ask) -> None:
     # it takes nothing of the error rate of those that were declared before the first trial
     shares = {other.asked.names: other.basis.alpha for other in results.others}
     assert shares == {("slice",): pytest.approx(0.05), ("branch",): pytest.approx(0.05)}
-    assert "Holm's rule" in describe_error_rates(results)
+    assert describe_error_rates(results).endswith(
+        "together; the decisions on the other questions that were declared before trial 1 share an "
+        "error rate of 5 % (Holm's rule); all other tests and intervals on this page are "
+        "exploratory: not adjusted for their number."
+    )
     late = ask(QUIET, plans=(recorded(), recorded(first, after=7)))
     assert late.question.answer.certainty.endswith(
         "Exploratory: the question was declared after 7 trials had started."
@@ -117,8 +121,11 @@ def test_a_question_that_becomes_the_main_one_later_is_exploratory(ask: Ask) -> 
     results = ask(QUIET, plans=plans)
     declared = [(asked.write(), after) for asked, after in list_declared(results.study)]
     assert declared == [(second, 20), (first, 0)]
-    text = describe_error_rates(results)
-    assert text.startswith("All tests and intervals on this page are exploratory")
+    assert describe_error_rates(results) == (
+        "The decisions on the other questions that were declared before trial 1 share an error "
+        "rate of 5 % (Holm's rule); all other tests and intervals on this page are exploratory: "
+        "not adjusted for their number. The main question was declared after 20 trials had started."
+    )
     # before the first trial the order may change
     planned = ask(QUIET, plans=(recorded(first, second), recorded(second, first)))
     assert [after for _, after in list_declared(planned.study)] == [0, 0]
