@@ -139,16 +139,20 @@ class DifferencesQuestion(Question):
         """Which of the differences is stated: the largest."""
         return int(np.argmax(np.abs([size.mean for size in self.judged.sizes])))
 
+    def name_leading(self) -> tuple[str, Estimate]:
+        """The difference that is stated: its name and its size, with the sign that is asked."""
+        size, family = self.judged.sizes[self.leading], self.family_of_differences
+        if family.opposites and size.mean < 0:
+            return family.opposites[self.leading], turn(size)
+        return family.names[self.leading], size
+
     def state(self, heading: str) -> Answer:
         """The answer with its difference; `heading` says what is shown."""
         if self.obstacle:
             return self.reply(
                 f"Not tested: {self.obstacle}", "", topic=None, number=self.results.highest
             )
-        size, family = self.judged.sizes[self.leading], self.family_of_differences
-        name = family.names[self.leading]
-        if family.opposites and size.mean < 0:
-            name, size = family.opposites[self.leading], Estimate(-size.mean, -size.high, -size.low)
+        name, size = self.name_leading()
         over = over_all_looks(self.basis.over_looks)
         effect = Difference(size, self.judged.confidence, name, over, self.write)
         return self.reply(
@@ -232,6 +236,11 @@ def select_crossed(values: pd.DataFrame, asked: Collection[str]) -> pd.DataFrame
         return values
     every = len(values[[*asked]].drop_duplicates())
     return values[values.groupby(others)[str(others[0])].transform("size") == every]
+
+
+def turn(size: Estimate) -> Estimate:
+    """A difference with its interval, the other way round."""
+    return Estimate(-size.mean, -size.high, -size.low)
 
 
 def name_value(name: str, value: object) -> str:

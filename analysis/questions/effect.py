@@ -97,9 +97,9 @@ def _describe_interaction(row: pd.Series, write: ScoreFormat) -> str:
     size = Estimate(row["difference"], row["low"], row["high"])
     named, by = clean(name_setting(first)), clean(name_setting(second))
     return (
-        f"The effect of {named} depends on {by}: {upper} minus {lower} is "
-        f"{describe_size(size, LEVEL, write=write.unsigned)} {write.choose('more', 'less')} "
-        f"with {by} {at} than with {less_at}."
+        f"The effect of {named} depends on {by}: the gain of {upper} over {lower} is "
+        f"{describe_size(size, LEVEL, write=write.unsigned)} larger with {by} {at} than with "
+        f"{less_at}."
     )
 
 

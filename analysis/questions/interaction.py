@@ -9,8 +9,9 @@ import pandas as pd
 from mtdlab.analysis.data.questions import Declared
 from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.blocks import Blocks
+from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.questions.answer import Answer
-from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
+from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value, turn
 from mtdlab.analysis.questions.varied_history import claim_within
 from mtdlab.analysis.questions.wording import clean, join_sentences
 from mtdlab.analysis.statistics.configurations import interaction_contrasts
@@ -40,21 +41,11 @@ class InteractionQuestion(DifferencesQuestion):
         first, second = asked.names
         effects = combinations([name_value(first, value) for value in values[first].unique()], 2)
         places = combinations([name_value(second, value) for value in values[second].unique()], 2)
-        pairs = [*product(effects, places)]
-        names, opposites = (
-            tuple(
-                f"{one} minus {two} with {at}, minus the same with {less_at}"
-                for one, two, at, less_at in ordered
-            )
-            for ordered in (
-                [(*effect, *place) for effect, place in pairs],
-                [(*effect, *place[::-1]) for effect, place in pairs],
-            )
-        )
+        names = [_name_gain(*effect, *place) for effect, place in product(effects, places)]
         rows = interaction_contrasts(values[first], values[second])
         # of a combination whose runs all failed there is no difference of differences
         whole: list[bool] = np.all(np.isfinite(rows), axis=1).tolist()
-        return Family(rows[whole], tuple(compress(names, whole)), tuple(compress(opposites, whole)))
+        return Family(rows[whole], tuple(compress(names, whole)))
 
     @cached_property
     def obstacle(self) -> str:
@@ -66,22 +57,39 @@ class InteractionQuestion(DifferencesQuestion):
         return f"no two values of {first} were both run with the same two values of {second}"
 
     def describe_certainty(self) -> str:
-        return join_sentences(self._describe_parts(), super().describe_certainty())
+        one, two, gains = self._gains
+        parts = (f"{self.write.difference(gain)} with {at}" for at, gain in gains)
+        return join_sentences(
+            f"Gain of {one} over {two}: {' and '.join(parts)}.", super().describe_certainty()
+        )
 
-    def _describe_parts(self) -> str:
-        """The effect of the first setting at both values of the second, whose difference leads."""
+    def name_leading(self) -> tuple[str, Estimate]:
+        one, two, [(at, _), (less_at, _)] = self._gains
+        size = self.judged.sizes[self.leading]
+        return _name_gain(one, two, at, less_at), turn(size) if size.mean < 0 else size
+
+    @cached_property
+    def _gains(self) -> tuple[str, str, list[tuple[str, float]]]:
+        """Two values of the first setting, and by how much the one gains over the other.
+
+        The gains are those at both values of the second setting whose difference leads; the larger
+        one, which is above 0, comes first.
+        """
         factors, (first, second) = self.factors, self.asked.names
         row, scores = self.family_of_differences.rows[self.leading], factors.table.to_numpy()
         effects = Blocks(np.isfinite(scores)).estimate(scores)
         values = factors.values.loc[row != 0]
         one, two = (name_value(first, value) for value in values[first].unique())
         signs = np.where(factors.values[first] == values[first].iloc[0], 1, -1)
-        parts = [
-            f"{self.write.difference(part)} with {name_value(second, value)}"
+        weighted, at = np.abs(row) * signs * effects, factors.values[second]
+        gains = [
+            (name_value(second, value), float(weighted[at == value].sum()))
             for value in values[second].unique()
-            for part in [(np.abs(row) * signs * effects)[factors.values[second] == value].sum()]
         ]
-        return f"{one} minus {two}: {' and '.join(parts)}."
+        gains.sort(key=lambda gain: -abs(gain[1]))
+        if gains[0][1] < 0:
+            return two, one, [(name, -gain) for name, gain in gains]
+        return one, two, gains
 
     @cached_property
     def answer(self) -> Answer:
@@ -93,6 +101,10 @@ class InteractionQuestion(DifferencesQuestion):
             compared = f"Effects of {first} at any two values of {second}"
             return self.state(claim_within(self.judged, same, compared))
         return self.state(f"That the effect of {first} depends on {second} is not shown")
+
+
+def _name_gain(one: str, two: str, at: str, less_at: str) -> str:
+    return f"how much larger the gain of {one} over {two} is with {at} than with {less_at}"
 
 
 QUESTION = InteractionQuestion

@@ -60,7 +60,10 @@ def test_an_interaction_is_a_difference_of_differences(ask: Ask) -> None:
     expected = (means["new", "online"] - means["old", "online"]) - (
         means["new", "target"] - means["old", "target"]
     )
-    name = "slice new minus slice old with branch online, minus the same with branch target"
+    name = (
+        "how much larger the gain of slice new over slice old is with branch online than with "
+        "branch target"
+    )
     assert sizes[name].mean == pytest.approx(expected)
     assert question.outcome is QuestionOutcome.SHOWN
     assert question.answer.heading == "The effect of slice depends on branch"
@@ -79,8 +82,11 @@ def test_the_effects_that_an_interaction_compares_are_stated(ask: Ask) -> None:
         answer = question_of(ask(known, {"interaction": ["slice", "branch"]})).answer
         [one, other] = re.findall(r"([+-]\d+\.\d\d) with branch", answer.certainty)
         assert answer.effect is not None
-        assert abs(float(one) - float(other)) == pytest.approx(answer.effect.size.mean, abs=0.011)
-        assert re.match(r"slice \w+ minus slice old: ", answer.certainty)
+        assert float(one) - float(other) == pytest.approx(answer.effect.size.mean, abs=0.011)
+        assert float(one) > abs(float(other))
+        assert re.match(
+            r"Gain of slice old over slice \w+: \S+ with branch target", answer.certainty
+        )
 
 
 def test_a_combination_without_a_score_has_no_part_in_an_interaction(ask: Ask) -> None:
@@ -89,8 +95,9 @@ def test_a_combination_without_a_score_has_no_part_in_an_interaction(ask: Ask) -
     runs = whole[~lost]
     question = question_of(ask(runs, {"interaction": ["slice", "branch"]}))
     [name], [size] = question.family_of_differences.names, question.judged.sizes
-    assert (
-        name == "slice middle minus slice old with branch online, minus the same with branch target"
+    assert name == (
+        "how much larger the gain of slice middle over slice old is with branch online than with "
+        "branch target"
     )
     means = runs.groupby(["slice", "branch"])["score"].mean()
     expected = (means["middle", "online"] - means["old", "online"]) - (
@@ -122,7 +129,11 @@ def test_the_wanted_direction_of_an_interaction_is_the_positive_one(ask: Ask) ->
     runs = make_runs(lambda part, _, branch: 40 - 5 * (part == "new") * (branch == "target"))
     answer = question_of(ask(runs, {"interaction": ["slice", "branch"]})).answer
     assert answer.effect.size.low > 0
-    assert answer.effect.text.endswith("with branch online, minus the same with branch target")
+    # a loss of one value is the gain of the other
+    assert answer.effect.text.startswith("how much larger the gain of slice ")
+    assert answer.effect.text.endswith(
+        " over slice new is with branch target than with branch online"
+    )
 
 
 @pytest.mark.parametrize(
