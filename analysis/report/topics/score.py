@@ -10,6 +10,7 @@ from mtdlab.analysis.data.beyond_run import RULE
 from mtdlab.analysis.data.frames import DIFFERENCE
 from mtdlab.analysis.data.points import MOST_MARKED, describe_means
 from mtdlab.analysis.data.published import SOURCE, load_curve
+from mtdlab.analysis.data.questions import ANY
 from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.best import varies_method, with_methods
@@ -22,6 +23,7 @@ from mtdlab.analysis.questions.shape import ShapeQuestion
 from mtdlab.analysis.questions.wording import PERCENT, join_words, over_all_looks
 from mtdlab.analysis.report.cells import (
     LEVEL,
+    MISSING,
     describe_covered,
     describe_curve,
     format_count,
@@ -337,15 +339,22 @@ PUBLISHED = Topic("published", "Beside the paper's curve", _build_published)
 
 
 def _build_tasks(context: StudyContext) -> Contents | None:
-    """The scores by task (`compute_tasks`), by method where that varies; None without a task."""
+    """The scores by task (`compute_tasks`), by name or method where there are; None without."""
     study = context.study
     trials = with_methods(study.trials, study.settings)
     by = ["method"] if varies_method(trials, study.settings) else []
+    if study.names:
+        by = [ANY, *by]
+        trials = trials.assign(**{ANY: trials["number"].map(study.named).fillna("")})
     table = compute_tasks(trials, study.scores, by=by)
     if not len(table):
         return None
     wide = table.pivot(index=[*by, "mtd"], columns="task", values="mean")
     wide = wide[list(table["task"].unique())]
+    if study.names:
+        places = {name: place for place, name in enumerate(study.names)}
+        wide = wide.sort_index(level=ANY, key=lambda names: names.map(places), sort_remaining=False)
+        wide = wide.rename(index={"": MISSING})
     if missing := [name for name in STS if name not in wide]:
         average = f"No average: the study was not scored on {', '.join(missing)}."
     else:

@@ -46,7 +46,10 @@ def build(context: StudyContext) -> Contents | None:
 
 
 def _name_groups(context: StudyContext, trials: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
-    """The trials of curves with seed, mtd (0 for none), text, trial and group, a method and MTD."""
+    """The trials of curves with seed, mtd (0 for none), text, trial and group.
+
+    A group has the name of its configuration, else it is a method and an MTD.
+    """
     methods = trials["method"] if "method" in trials else pd.Series("", index=trials.index)
     known = describe_runs(trials, write=context.write).assign(
         number=trials["number"],
@@ -62,7 +65,14 @@ def _name_groups(context: StudyContext, trials: pd.DataFrame, curves: pd.DataFra
         if names_mtd and mtd > 0:
             parts.append(f"MTD {format_mtd(mtd)}")
         groups.append(" ".join(parts) or ("no MTD" if names_mtd else "all trials"))
-    return known.assign(group=groups).sort_values(["method", "mtd", "number"])
+    names = context.study.names
+    known["group"] = [*map(clean, context.study.call(known["number"], groups))]
+    known = known.sort_values(["method", "mtd", "number"])
+    if not names:
+        return known
+    places = {clean(name): place for place, name in enumerate(names)}
+    known["method"] = known["group"]
+    return known.sort_values("group", key=lambda group: group.map(places), kind="stable")
 
 
 def _has_one_score(curves: pd.DataFrame) -> bool:

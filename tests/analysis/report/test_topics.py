@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
@@ -16,7 +17,7 @@ from mtdlab.analysis.inference.pairing import LevelScores, level_scores
 from mtdlab.analysis.report import write_report
 from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.topics import TOPICS, Topic, score
+from mtdlab.analysis.report.topics import TOPICS, Topic, score, training
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing
 from mtdlab.analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials
@@ -98,6 +99,33 @@ def test_means_over_mtd_are_of_the_settings_that_all_levels_have() -> None:
     drawing = score.draw(context)
     assert drawing is not None
     assert "whose other settings are the same at all levels" in drawing.caption
+
+
+def test_curves_and_scores_by_task_are_of_configurations_where_these_have_names() -> None:
+    trials = make_trials(seeds=(0, 1), decays=(0.5, 0.85), times=(2,))
+    slow, fast = (tuple(trials.loc[trials["ema_decay"] == at, "number"]) for at in (0.85, 0.5))
+    steps = [{"number": n, "step": at, "loss": 1.0} for n in trials["number"] for at in (1, 2)]
+    curves = pd.DataFrame(steps).assign(score=30.0)
+    named = dataclasses.replace(
+        build_study(trials), curves=curves, names={"slow": slow, "fast": fast}
+    )
+    context = StudyContext(named)
+    shown = training.TOPIC.build(context)
+    assert shown is not None
+    [drawing] = shown.figures.values()
+    _, ax = plt.subplots()
+    drawing.panels[0][1](ax)
+    # in the order of the study file, not that of MTD
+    assert [text.get_text() for text in ax.texts] == ["slow", "fast"]
+    plt.close("all")
+    by_task = score.BY_TASK.build(context)
+    assert by_task is not None
+    [table] = by_task.tables
+    assert table.columns[0].label == "configuration"
+    assert [row[0] for row in table.rows] == ["slow", "fast"]
+    partly = dataclasses.replace(named, names={"slow": slow})
+    [table] = score.BY_TASK.build(StudyContext(partly)).tables  # type: ignore[union-attr]
+    assert [row[0] for row in table.rows] == ["slow", "–"]
 
 
 def test_a_topic_in_one_file_is_on_the_page(tmp_path: Path) -> None:
