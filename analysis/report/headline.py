@@ -44,7 +44,7 @@ from mtdlab.analysis.report.study_facts import (
 )
 from mtdlab.analysis.report.text_tables import write_results
 from mtdlab.analysis.report.topics.claims import find_claims, list_lines
-from mtdlab.analysis.report.topics.references import is_below_untrained
+from mtdlab.analysis.report.topics.references import find_untrained
 from mtdlab.analysis.report.warnings import list_caveats
 from mtdlab.analysis.statistics.best_trial import DEV, find_scores
 from mtdlab.analysis.statistics.configurations import estimate_configuration
@@ -97,8 +97,8 @@ def recommend(context: StudyContext, status: Status) -> Recommendation | None:
     if answer.number is None:
         return None
     label = ""
-    if is_below_untrained(context):
-        label = write.say("Highest mean, below the untrained encoder")
+    if untrained := find_untrained(context):
+        label = write.say(f"Highest mean, below the untrained encoder ({untrained[0]})")
     elif not status.is_over:
         label = write.say("Highest mean so far")
     if answer.is_below_baseline and context.study.baseline and context.against_baseline:
@@ -186,9 +186,10 @@ def find_nextstep(context: StudyContext, status: Status) -> NextStep:
         return step("Change a setting that all trials share: with their seeds they collapse again")
     if study.name.endswith(CONFIRMATION_SUFFIX) and study.invocation.command == "confirm":
         return step("Compare with the study that chose the two configurations")
-    if answer.is_below_baseline and is_below_untrained(context):
+    if answer.is_below_baseline and (untrained := find_untrained(context)):
         return step(
-            "Vary something else: neither search nor baseline reaches the untrained encoder"
+            "Vary something else: neither search nor baseline reaches the untrained encoder "
+            f"({untrained[0]})"
         )
     return extend_range(study.tuning) or answer.suggest()
 

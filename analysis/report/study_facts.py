@@ -313,15 +313,12 @@ def _name_built_in(size: str, kind: str) -> str:
 def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     """The kept model in a sentence, and the command for one of a complete trial's configuration.
 
-    The command is empty where no model was kept, or one of that configuration.
+    Both are empty where no model is recorded, the command also where it is of that configuration.
     """
     study = context.study
     kept = study.model.get("trial")
     if kept is None:
-        folder = model_folder(study)
-        kept_in = f"The best trial's model is in {clean(folder)}."
-        none = "" if study.table or study.program else "No model is recorded."
-        return (kept_in if folder else none, "")
+        return "", ""
     completed = completed_runs(context.trials).set_index("number", drop=False)
     if kept not in completed.index:
         return "", ""

@@ -93,9 +93,18 @@ def _list_above(context: StudyContext) -> pd.DataFrame:
     return ranked[ranked["score"] >= best] if best is not None else ranked[:0]
 
 
-def is_below_untrained(context: StudyContext) -> bool:
-    """Whether a reading of the untrained encoder has the best mean of the study, or more."""
-    return bool((_list_above(context)["reading"] != WORD_OVERLAP).any())
+def find_untrained(context: StudyContext) -> tuple[str, float] | None:
+    """The reading of the untrained encoder above the best mean, and its score; None without one.
+
+    It is the highest that is not fitted to the test sentences, where there is one.
+    """
+    above = _list_above(context)
+    of_encoder = above[above["reading"] != WORD_OVERLAP]
+    plain = of_encoder[_is_plain(of_encoder)]
+    for chosen in (plain if len(plain) else of_encoder).head(1).to_dict("records"):
+        fitted = "" if len(plain) else " on the test pairs"
+        return f"{_name(chosen['reading'])}{fitted}", float(chosen["score"])
+    return None
 
 
 def warn_of_references(context: StudyContext) -> str:
@@ -103,15 +112,12 @@ def warn_of_references(context: StudyContext) -> str:
     above, best = _list_above(context), context.best_mean
     if best is None or not len(above):
         return ""
-    write, of_encoder = context.write, above[above["reading"] != WORD_OVERLAP]
+    write = context.write
     below, mean = write.say("Below"), f"the best mean is {write.score(best)}"
-    if not len(of_encoder):
+    if (untrained := find_untrained(context)) is None:
         return f"{below} word overlap: it has {write.score(above['score'].iloc[0])}, {mean}."
-    # one that needs no fit to the test sentences, where there is one
-    plain = of_encoder[_is_plain(of_encoder)]
-    chosen = (plain if len(plain) else of_encoder).iloc[0]
-    first, how = chosen["score"], _name(chosen["reading"])
-    return f"{below} the untrained encoder: it has {write.score(first)} ({how}), {mean}."
+    reading, first = untrained
+    return f"{below} the untrained encoder ({reading}): it has {write.score(first)}, {mean}."
 
 
 def build(context: StudyContext) -> Contents | None:

@@ -153,6 +153,9 @@ def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_t
         study, trials=trials[~early], scores=scores.assign(score=dev.where(dev < 40, 12.0))
     )
     assert headline_of(begun).recommendation.text.endswith("sts_dev chooses the same.")
+    # an exported study has none
+    unknown = headline_of(dataclasses.replace(study, model={})).recommendation
+    assert (unknown.model, unknown.command) == ("", "")
     own = headline_of(dataclasses.replace(study, model=kept | {"trial": 3})).recommendation
     assert own.model.endswith(" and this configuration.")
     here = dataclasses.replace(study, model=kept | {"trial": 3, "folder": "/home/models/mtd"})
@@ -639,4 +642,4 @@ def test_nothing_is_recommended_that_scores_no_more_than_the_untrained_encoder()
         shown = headline_of(dataclasses.replace(trained, references=references))
         assert shown.recommendation is not None
         labels.append(shown.recommendation.label)
-    assert labels[0] != labels[1] == "Highest mean, below the untrained encoder"
+    assert labels[0] != labels[1] == "Highest mean, below the untrained encoder (mean pooling)"
