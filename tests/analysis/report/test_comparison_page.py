@@ -260,7 +260,8 @@ def test_an_interaction_is_on_the_first_screen_with_its_interval() -> None:
     text = (
         f"The effect of queue size depends on temperature: the gain of 1024 over 64 is "
         f"{row['difference']:.2f} points (95 % CI {row['low']:.2f} to {row['high']:.2f}) larger "
-        "with temperature 0.05 than with 0.1. Highest means by temperature: queue size 1024 at 0.05, 64 at 0.1."
+        "with temperature 0.05 than with 0.1. Highest means by temperature: queue size 1024 at "
+        "0.05, 64 at 0.1."
     )
     assert text in headline_of(study).certainty
     assert text in describe_effects(found, POINTS)
