@@ -16,7 +16,12 @@ from mtdlab.analysis.questions.conditions import (
     find_conditions,
     judge_conditions,
 )
-from mtdlab.analysis.questions.wording import PERCENT, capitalise, describe_items
+from mtdlab.analysis.questions.wording import (
+    PERCENT,
+    capitalise,
+    describe_items,
+    state_equivalence,
+)
 from mtdlab.analysis.report.cells import describe_covered, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
 
@@ -75,6 +80,11 @@ def build(context: StudyContext) -> Contents | None:
             "A verdict holds for the learning rate, the steps and the batch size at which its "
             "trials were made: how far the weights move in a step depends on them, and so may an "
             "optimum in MTD.",
+            *(
+                f"{capitalise(each.name)}. {state_equivalence(each.verdict)}"
+                for each in conditions
+                if each.verdict.is_within
+            ),
         ),
         tables=[_show(table, f"{100 * conditions[0].verdict.level:.4g} %")],
     )

@@ -45,6 +45,23 @@ def conditions_of(trials: pd.DataFrame, **fields: Any) -> tuple[Condition, ...]:
 FOUR = ((1e-3, 160, 18.0), (1e-3, 640, 18.0), (3e-4, 160, 28.0), (3e-3, 160, 12.0))
 
 
+def test_a_condition_whose_levels_are_within_the_margin_states_the_interval_that_shows_it() -> None:
+    at_rates = [
+        make_trials(seeds=range(6), times=(1, 8), noise=0.02, shape=shape).assign(
+            learning_rate=rate
+        )
+        for rate, shape in ((1e-3, lambda _: 40.0), (3e-3, lambda mtd: 40.0 + mtd / 10))
+    ]
+    trials = pd.concat(at_rates, ignore_index=True).assign(steps=160)
+    contents = topic.build(StudyContext(build_study(trials.assign(number=range(len(trials))))))
+    assert contents is not None
+    [stated] = [text for text in contents.text if "rests on" in text]
+    assert stated.startswith(
+        "Learning rate 0.001. That they are within the margin of 0.5 points rests on two one-sided "
+        "tests at 2.5 % each: every 95 % CI is within ±0.0"
+    )
+
+
 def test_every_condition_has_its_own_verdict() -> None:
     found = conditions_of(conditioned(FOUR))
     assert [condition.name for condition in found] == [
