@@ -131,7 +131,7 @@ def _list_answers(contexts: Sequence[StudyContext]) -> tuple[str, ...]:
 
 
 def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
-    """The facts of the page: what each study varied, its data and metric, where the models are.
+    """The facts of the page: what each study varied, its data and metric.
 
     What is not the same in more studies than have room is left to their own pages.
     """
@@ -139,13 +139,13 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
     for context in contexts:
         for name, text in list_facts(context).items():
             facts.setdefault(name, []).append(f"{_name(context.study.name)}: {text}")
+    sentences = {}
     for name, texts in facts.items():
         if len(shared := {text.partition(": ")[2] for text in texts}) == 1:
-            facts[name] = list(shared)
-        elif len(contexts) > _MOST_NAMED:
-            facts[name] = ["stated on each study's own page"]
-    sentences = {name: ". ".join(texts) for name, texts in facts.items() if texts}
-    return sentences | {"Models": "named on each study's own page"}
+            sentences[name] = shared.pop()
+        elif len(contexts) <= _MOST_NAMED:
+            sentences[name] = ". ".join(texts)
+    return sentences
 
 
 def describe_rates(contexts: Sequence[StudyContext]) -> str:

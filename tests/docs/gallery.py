@@ -153,9 +153,10 @@ def prune(html: str, page: str, figures: list[str]) -> str:
     """A page whose links to files that are not kept lead to its last lines, which make them."""
     kept = [*figures, *(["data/"] if page not in SEVERAL else [])]
     beside = " and ".join(f"<code>{name}</code>" for name in kept)
+    of_studies = "" if page != CLAIMS else ", and those of its studies,"
     last = (
         rf'<p id="files">\1 The gallery keeps {beside} beside it. '
-        f"<code>{shlex.join(command_of(page))}</code> makes this page with all of its figures "
+        f"<code>{shlex.join(command_of(page))}</code> makes this page{of_studies} with all figures "
         "(PNG, SVG) and tables (CSV, LaTeX, Markdown).</p>"
     )
     if page == CLAIMS:

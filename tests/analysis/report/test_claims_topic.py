@@ -260,6 +260,17 @@ def test_studies_in_which_all_runs_have_one_learning_rate_are_counted() -> None:
     assert multi_study.describe_rates([two]) == ""
 
 
+def test_facts_that_differ_between_many_studies_are_left_to_pages_that_may_not_be_kept() -> None:
+    fewer = replace(SLICES, trials=SLICES.trials[SLICES.trials["seed"] < 3])
+    few = [StudyContext(SLICES), StudyContext(fewer)]
+    stated = multi_study.lead_with_answers(few).facts
+    assert [*stated] == ["Varied", "Data and metric", "Without training"]
+    assert "4 seeds" in stated["Varied"]
+    assert "3 seeds" in stated["Varied"]
+    shared = multi_study.lead_with_answers(few * 4).facts
+    assert [*shared] == ["Data and metric", "Without training"]
+
+
 def test_tests_are_counted_apart_from_claims() -> None:
     again = replace(SLICES, name="again")
     worse = slices(30, 38, 37, 36, 41, name="worse")
