@@ -117,7 +117,7 @@ def warn_of_references(context: StudyContext) -> str:
     if (untrained := find_untrained(context)) is None:
         return f"{below} word overlap: it has {write.score(above['score'].iloc[0])}, {mean}."
     reading, first = untrained
-    return f"{below} the untrained encoder ({reading}): it has {write.score(first)}, {mean}."
+    return f"{below} the untrained encoder, {write.score(first)} ({reading}): {mean}."
 
 
 def build(context: StudyContext) -> Contents | None:

@@ -36,14 +36,14 @@ def held_against(trials: pd.DataFrame | None = None, **scores: float) -> StudyFr
             "is not above 2 of the 4 scores without training: untrained, mean pooling, flow "
             "(60.00); untrained, mean pooling (50.00). Whitening and flow are fitted to the "
             "sentences of the test pairs.",
-            "Below the untrained encoder (mean pooling): it has 50.00, the best mean is ",
+            "Below the untrained encoder, 50.00 (mean pooling): the best mean is ",
         ),
         (
             {"cls": 20.0, "flow": 60.0},
             "is not above 1 of the 2 scores without training: untrained, mean pooling, flow "
             "(60.00). Whitening and flow are fitted to the sentences of the test pairs.",
-            "Below the untrained encoder (mean pooling, flow on the test pairs): it has 60.00, the "
-            "best mean is ",
+            "Below the untrained encoder, 60.00 (mean pooling, flow on the test pairs): the best "
+            "mean is ",
         ),
         (
             {"cls": 20.0, "overlap": 55.0},
@@ -73,8 +73,8 @@ def test_a_sentence_and_a_caveat_say_where_the_best_lies(
     if caveat.startswith("Below the untrained encoder"):
         recommendation = build_headline(context).recommendation
         assert recommendation is not None
-        reading = caveat[: caveat.index(")") + 1].replace("Below", "below")
-        assert recommendation.label == f"Highest mean, {reading}"
+        reading = caveat[caveat.index("(") : caveat.index(")") + 1]
+        assert recommendation.label == f"Highest mean, below the untrained encoder {reading}"
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
