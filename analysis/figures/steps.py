@@ -17,6 +17,9 @@ from mtdlab.analysis.figures.distance import (
 )
 from mtdlab.analysis.figures.spots import add_run_spots, add_spots
 
+_LONGEST = 20
+"""Letters of a name at the end of a line: of longer names the axes would be narrow."""
+
 
 def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) -> None:
     """A line for each structure over steps, with a band where the value is a mean score.
@@ -51,7 +54,8 @@ def draw_training(
 
     Of more than six groups, the same without bands and coloured by method where that varies, else
     a line for each trial, coloured by MTD. `curves` have number, step, `value`, method, mtd (0 for
-    none), group, text and trial; `means` is `compute_training_means`.
+    none), group, text and trial; `means` is `compute_training_means`. Long names of groups are in a
+    legend in place of at the ends of their lines.
     """
     known = curves[curves[value].notna()]
     few = means["group"].nunique() <= MOST_MARKED
@@ -64,7 +68,9 @@ def draw_training(
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     ax.set_xlabel("training step")
     style.label_score(ax, label, is_score=value == "score")
-    if few:
+    if few and means["group"].str.len().max() > _LONGEST:
+        style.add_legend(ax)
+    elif few:
         last = means.groupby("group", sort=False).tail(1)
         names = last["group"] if len(last) > 1 else [""] * len(last)
         colours = [style.mark_of(place)[0] for place in range(len(last))]
@@ -78,6 +84,7 @@ def _draw_training_means(known: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, 
         for _, curve in known[known["group"] == group].groupby("number"):
             ax.plot(curve["step"], curve[value], color=colour, linewidth=0.7, alpha=0.3)
         options: dict[str, Any] = {"color": colour, "marker": marker if marked else "", "zorder": 4}
+        options["label"] = style.printable(str(group))
         ax.plot(rows["step"], rows["mean"], linewidth=1.6, markersize=4.5, **options)
         band: dict[str, Any] = {"color": colour, "alpha": 0.14, "linewidth": 0}
         ax.fill_between(rows["step"], rows["low"], rows["high"], **band)

@@ -117,6 +117,18 @@ def test_curves_and_scores_by_task_are_of_configurations_where_these_have_names(
     drawing.panels[0][1](ax)
     # in the order of the study file, not that of MTD
     assert [text.get_text() for text in ax.texts] == ["slow", "fast"]
+    # long names would leave no room beside them
+    longer = {
+        f"with keys of an averaged encoder, {name}": rows for name, rows in named.names.items()
+    }
+    shown = training.TOPIC.build(StudyContext(dataclasses.replace(named, names=longer)))
+    assert shown is not None
+    _, ax = plt.subplots()
+    shown.figures["training_curves"].panels[0][1](ax)
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [*longer]
+    assert not ax.texts
     plt.close("all")
     by_task = score.BY_TASK.build(context)
     assert by_task is not None
