@@ -102,9 +102,11 @@ def compute_method_properties(study: StudyFrames) -> pd.DataFrame:
 def compute_paths(study: StudyFrames) -> pd.DataFrame:
     """Mean alignment and uniformity of each method at its evaluations, over the runs with curves.
 
-    Columns: method, step, n, alignment, uniformity; steps that fewer runs reached are left out.
+    A configuration with a name is a method of that name. Columns: method, step, n, alignment,
+    uniformity; steps that fewer runs reached are left out.
     """
     runs = runs_by_method(study.trials, study.compared)[["number", "method"]]
+    runs = runs.assign(method=study.call(runs["number"], runs["method"]))
     curves = study.curves.reindex(columns=["number", "step", "alignment", "uniformity"])
     curves = curves.dropna().merge(runs, on="number")
     groups = curves.groupby(["method", "step"])

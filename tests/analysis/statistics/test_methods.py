@@ -296,6 +296,11 @@ def test_alignment_and_uniformity_of_methods_over_training(mixed: pd.DataFrame) 
     description = built.figures["method_paths"].alt
     assert "MoCoSE ends at alignment 0.300 and uniformity -2.000." in description
     assert "plain ends at alignment 0.300 and uniformity -1.000." in description
+    # a configuration with a name is not averaged with others of its method
+    first = {"without heads": (int(mixed["number"].iloc[0]),)}
+    named = compute_paths(dataclasses.replace(study, names=first)).set_index(["method", "step"])
+    assert named.loc[("without heads", 20), "alignment"] == pytest.approx(0.8)
+    assert named.loc[("mocose", 20), "alignment"] == pytest.approx(0.2)
     one = dataclasses.replace(study, trials=mixed[mixed["method"] == "mocose"])
     assert representation.PATHS.build(StudyContext(one)) is None
     bare = dataclasses.replace(study, curves=curves.assign(alignment=np.nan))
