@@ -104,6 +104,7 @@ def test_rows_of_studies_whose_pages_are_not_kept_have_no_link() -> None:
     other = '<a href="../slides/index.html#claims"><bdi>another</bdi></a>'
     pruned = prune(f"{own}\n{other}\n{MADE.format(**PAGE)}", CLAIMS, [])
     assert pruned.splitlines()[:2] == [own, "<bdi>another</bdi>"]
+    assert "</code> makes this page, and those of its studies, with all figures" in pruned
     html = (GALLERY / CLAIMS / "index.html").read_text(encoding="utf-8")
     assert '<a href="#files"><bdi>' not in html
 
