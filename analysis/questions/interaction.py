@@ -104,7 +104,7 @@ class InteractionQuestion(DifferencesQuestion):
 
 
 def _name_gain(one: str, two: str, at: str, less_at: str) -> str:
-    return f"how much larger the gain of {one} over {two} is with {at} than with {less_at}"
+    return f"How much larger the gain of {one} over {two} is with {at} than with {less_at}"
 
 
 QUESTION = InteractionQuestion

@@ -61,7 +61,7 @@ def test_an_interaction_is_a_difference_of_differences(ask: Ask) -> None:
         means["new", "target"] - means["old", "target"]
     )
     name = (
-        "how much larger the gain of slice new over slice old is with branch online than with "
+        "How much larger the gain of slice new over slice old is with branch online than with "
         "branch target"
     )
     assert sizes[name].mean == pytest.approx(expected)
@@ -96,7 +96,7 @@ def test_a_combination_without_a_score_has_no_part_in_an_interaction(ask: Ask) -
     question = question_of(ask(runs, {"interaction": ["slice", "branch"]}))
     [name], [size] = question.family_of_differences.names, question.judged.sizes
     assert name == (
-        "how much larger the gain of slice middle over slice old is with branch online than with "
+        "How much larger the gain of slice middle over slice old is with branch online than with "
         "branch target"
     )
     means = runs.groupby(["slice", "branch"])["score"].mean()
@@ -130,7 +130,7 @@ def test_the_wanted_direction_of_an_interaction_is_the_positive_one(ask: Ask) ->
     answer = question_of(ask(runs, {"interaction": ["slice", "branch"]})).answer
     assert answer.effect.size.low > 0
     # a loss of one value is the gain of the other
-    assert answer.effect.text.startswith("how much larger the gain of slice ")
+    assert answer.effect.text.startswith("How much larger the gain of slice ")
     assert answer.effect.text.endswith(
         " over slice new is with branch target than with branch online"
     )
