@@ -377,7 +377,9 @@ def _build(context: StudyContext) -> Contents | None:
     table = context.once(find_claims)
     if not len(table):
         return None
-    text = (f"{summarise_claims(table)}.", explain_claims(table), RULE)
+    text = [f"{summarise_claims(table)}."]
+    if _is_tested(table).any():
+        text += [explain_claims(table), RULE]
     return Contents(csv={"claims": table}, text=text, tables=[show_claims(table)])
 
 

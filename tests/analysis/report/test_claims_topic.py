@@ -108,6 +108,13 @@ def test_a_study_of_nothing_published_has_no_claims(tmp_path: Path) -> None:
     assert "claims" not in page.partition("</style>")[2]
 
 
+def test_verdicts_that_no_claim_has_are_not_explained(tmp_path: Path) -> None:
+    alone = replace(SLICES, trials=SLICES.trials[SLICES.trials["seed"] == 0])
+    _, page = report_of(alone, tmp_path, claims.TOPIC)
+    assert "None of 2 claims was tested." in page
+    assert "Bonferroni" not in page
+
+
 def test_a_page_over_several_studies_begins_with_the_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
