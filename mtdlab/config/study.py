@@ -409,18 +409,15 @@ def plan_of(spec: StudySpec) -> dict[str, Any]:
     about = {name for question in spec.questions for name in question.names}
     points = spec.points() if spec.names else {}
     named = {name: points[key] for key, name in spec.names.items() if name in about}
-    return (
-        ({"questions": asked} if asked else {})
-        | ({"named": named} if named else {})
-        | {
-            "study": spec.name,
-            "metric": spec.metric,
-            "margin": spec.margin,
-            "alpha": spec.alpha,
-            "beyond_run": spec.beyond_run,
-            "looks": list(spec.looks),
-        }
-    )
+    stated = {"questions": asked, "named": named}
+    return {key: value for key, value in stated.items() if value} | {
+        "study": spec.name,
+        "metric": spec.metric,
+        "margin": spec.margin,
+        "alpha": spec.alpha,
+        "beyond_run": spec.beyond_run,
+        "looks": list(spec.looks),
+    }
 
 
 def sha256_of(plan: Mapping[str, Any]) -> str:

@@ -338,12 +338,11 @@ def check_file(path: Path, advice: str = RESTORE) -> None:
             time.sleep(0.05)
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {reason_of(error)}") from None
+    if not beginning:
+        what = "is empty (0 bytes): remove it if no study was recorded in it, else"
+        raise StorageError(f"{path} {what} {advice}")
     if beginning != b"SQLite format 3\x00":
-        what = "is not a SQLite database"
-        if not beginning:
-            what = "is empty (0 bytes): remove it if no study was recorded in it, else"
-            raise StorageError(f"{path} {what} {advice}")
-        raise StorageError(f"{path} {what}; {advice}")
+        raise StorageError(f"{path} is not a SQLite database; {advice}")
 
 
 @contextmanager

@@ -32,12 +32,12 @@ from mtdlab.analysis.data.frames import (
 )
 from mtdlab.analysis.data.items import ItemScores, digest_of_tasks
 from mtdlab.config.nuisance import NUISANCE, PER, nuisance_values
-from mtdlab.config.search import fits
 from mtdlab.errors import StorageError
-from mtdlab.settings.roles import BASELINE, OF_NUISANCE, SEARCH, SEARCH_NUISANCE
+from mtdlab.settings.roles import BASELINE, OF_NUISANCE, SEARCH
 from mtdlab.store.claims import count_trials
 from mtdlab.store.database import reading
 from mtdlab.store.ranking import find_ranking
+from mtdlab.store.recorded import find_name
 from mtdlab.store.records import as_record, check_row, find_study, items_problem
 from mtdlab.store.rules import REFERENCES
 from mtdlab.store.tables import (
@@ -131,15 +131,9 @@ ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
 def load_frames(
     study: str, storage: str | Path | None = None, *, curves: bool | ChooseCurves = True
 ) -> StudyFrames:
-    """Read a study's trials, curves, spectra and scores as frames, complete or still running.
+    """Read a study as frames, as `mtdlab.load_study` does, complete or still running.
 
-    Args:
-        storage: a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE,
-            then mtdlab.db in the working folder.
-        curves: False leaves that frame, the largest one, empty; a function of trials and settings
-            returns whether to read all, or the numbers of the trials to read.
-
-    Raises StorageError if there is no such database, NothingToReport if it has no such study.
+    A function for `curves` returns whether to read all, or the numbers of the trials to read.
     """
     url = storage_url(storage)
     with reading(url) as session:
@@ -201,13 +195,10 @@ def _names(session: Session, study: StudyRow) -> dict[str, tuple[int, ...]]:
     if not (points := study.definition.get("names")):
         return {}
     begun = (TrialRow.study_id == study.id) & TrialRow.began.is_not(None)
-    begun &= TrialRow.role.in_((SEARCH, SEARCH_NUISANCE))
-    columns = select(TrialRow.number, TrialRow.parameters).where(begun)
-    trials = session.execute(columns.order_by(TrialRow.number)).all()
-    return {
-        name: tuple(number for number, parameters in trials if fits(point, parameters))
-        for name, point in points.items()
-    }
+    columns = select(TrialRow.number, TrialRow.role, TrialRow.parameters).where(begun)
+    trials = session.execute(columns.order_by(TrialRow.number))
+    called = [(trial.number, find_name(study, trial)) for trial in trials]
+    return {name: tuple(number for number, own in called if own == name) for name in points}
 
 
 def _baseline(session: Session, study_id: int) -> Baseline | None:

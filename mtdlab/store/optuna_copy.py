@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from mtdlab.analysis.data.metric import as_read, direction_of, is_negated
+from mtdlab.analysis.data.metric import as_read, direction_of, is_negated, read_scores
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.ranking import find_ranking
@@ -187,15 +187,9 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
         if row.id in ranking:
             value = {"value": sign * ranking[row.id], "value_type": "FINITE", "objective": 0}
             found[VALUES].append(of_trial | value)
-        found[_INTERMEDIATE] += [
-            of_trial
-            | {
-                "step": step,
-                "intermediate_value": sign * score,
-                "intermediate_value_type": "FINITE",
-            }
-            for step, score in evaluations[row.id].items()
-        ]
+        for step, score in evaluations[row.id].items():
+            value = {"intermediate_value": sign * score, "intermediate_value_type": "FINITE"}
+            found[_INTERMEDIATE].append(of_trial | {"step": step} | value)
         found[_ATTRIBUTES] += _attribute_rows(of_trial, _attributes(row, scores.get(row.id, {})))
     for target, values in found.items():
         if values:
@@ -304,9 +298,7 @@ def _scores(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[str, f
     found: dict[int, dict[str, float]] = {}
     for score in session.scalars(select(ScoreRow).where(ScoreRow.trial_id.in_(complete))):
         if score.score is not None:
-            name, value = as_read(score.task), score.score
-            value = -value if is_negated(score.task) else value
-            found.setdefault(score.trial_id, {})[name] = value
+            found.setdefault(score.trial_id, {}).update(read_scores({score.task: score.score}))
     return found
 
 

@@ -1,7 +1,4 @@
-"""This module reads which studies a database has, and the record of a study and of its trials.
-
-It does so for running more trials, and for names that are taken, or differ in case only.
-"""
+"""This module reads which studies a database has, and the record of a study and of its trials."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -222,7 +219,7 @@ def settings_of(trial: RecordedTrial, study: StudyRow) -> dict[str, Any]:
     return settings
 
 
-def find_name(study: StudyRow, trial: TrialRow) -> str:
+def find_name(study: StudyRow, trial: Any) -> str:
     """Find what the study file calls the configuration of a trial; empty where it does not."""
     points = study.definition.get("names", {}) if trial.role in (SEARCH, SEARCH_NUISANCE) else {}
     return next((name for name, point in points.items() if fits(point, trial.parameters or {})), "")
