@@ -1,8 +1,10 @@
 """A command of mtdlab with what it was given, as a study records the one that ran it."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+
+from mtdlab.analysis.data.defaults import COMES_AGAIN
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,14 @@ class Invocation:
         """Whether it runs a module of the user, whose mistakes may be mended."""
         named = [*self.options.get("import", ()), *self.options.get("evaluator", ())]
         return bool(named) or any(":" in value for value in self.options.get("objective", ()))
+
+    def may_mend(self, codes: Iterable[str]) -> bool:
+        """Whether trials that failed with these codes may end otherwise where they run again.
+
+        In code of the user a loss that is not finite, or a collapse, may be a mistake that was
+        mended.
+        """
+        return any(self.has_own_code or code not in COMES_AGAIN for code in codes)
 
     def retrying(self, *, changed_code: bool = False) -> "Invocation":
         """The command that runs failed trials again, with the user's code as it is then."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.defaults import COMES_AGAIN, MODELS_FOLDER, find_state
+from mtdlab.analysis.data.defaults import MODELS_FOLDER, find_state
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.environment import BUILT_IN
 from mtdlab.analysis.data.frames import Baseline, NuisanceTrials, StudyFrames
@@ -55,14 +55,10 @@ def trial_states(study: StudyFrames) -> pd.DataFrame:
 
 
 def count_retried(study: StudyFrames) -> int:
-    """How many trials failed, which are run again together; 0 where each would fail again.
-
-    In code of the user a loss that is not finite, or a collapse, may be a mistake that was mended.
-    """
+    """How many trials failed, which are run again together; 0 where each would fail again."""
     trials = trial_states(study)
     codes = trials["reason_code"][trials["state"] == "FAIL"]
-    come_again = codes.isin(COMES_AGAIN).all() and not study.invocation.has_own_code
-    return 0 if come_again else len(codes)
+    return len(codes) if study.invocation.may_mend(codes) else 0
 
 
 def planned_trials(study: StudyFrames) -> int:

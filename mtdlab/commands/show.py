@@ -250,9 +250,8 @@ def list_next(study: "StudyOverview", resume: Invocation, url: str, *, is_over: 
     """
     if not is_over:
         return [in_database(resume, url)]
-    # a loss that is not finite may be a mistake in code of the user
-    failed = study.counts.get("FAIL") if resume.has_own_code else study.repairable
-    retry = [in_database(resume.retrying(), url)] if failed else []
+    may_mend = resume.may_mend(study.reason_codes)
+    retry = [in_database(resume.retrying(), url)] if may_mend else []
     has_page = study.best is not None or not retry
     return [*retry, report_command(study.name, url)] if has_page else retry
 

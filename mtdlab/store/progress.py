@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import func, select, true
 from sqlalchemy.orm import Session
 
-from mtdlab.analysis.data.defaults import COMES_AGAIN, State, find_state
+from mtdlab.analysis.data.defaults import State, find_state
 from mtdlab.settings.roles import OF_NUISANCE
 from mtdlab.store.database import open_to_read, read_at_one_moment, reading
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, read_finished
@@ -77,7 +77,7 @@ class StudyOverview:
         best: by the score that ranks the trials; None before a trial is complete.
         last: when the last trial began or ended, in local time; None before the first.
         model: where the best trial's model was last saved; None where it is not recorded.
-        repairable: how many trials failed that may not fail again, as of a lack of memory.
+        reason_codes: why trials failed, each code once.
     """
 
     name: str
@@ -89,7 +89,7 @@ class StudyOverview:
     best: FinishedTrial | None
     last: datetime | None
     model: SavedModel | None
-    repairable: int
+    reason_codes: frozenset[str]
 
     @property
     def planned(self) -> int:
@@ -120,8 +120,7 @@ def overview_of(session: Session, study: StudyRow) -> StudyOverview:
     times = select(func.count(TrialRow.began), func.max(last)).where(mine)
     begun, seconds = session.execute(times).one()
     running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING")).all()
-    failed = select(func.count()).where(mine, TrialRow.state == "FAIL")
-    repairable = session.scalar(failed.where(TrialRow.reason_code.not_in(COMES_AGAIN)))
+    codes = select(TrialRow.reason_code).where(mine, TrialRow.state == "FAIL").distinct()
     counts = Counter(count_states(session, study.id))
     counts.subtract({"RUNNING": len(running)})
     counts.update(map(living_state, running))
@@ -135,7 +134,7 @@ def overview_of(session: Session, study: StudyRow) -> StudyOverview:
         find_best(session, study.id),
         None if seconds is None else datetime.fromtimestamp(seconds),
         SavedModel.of(study.model),
-        repairable or 0,
+        frozenset(session.scalars(codes)),
     )
 
 

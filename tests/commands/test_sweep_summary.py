@@ -31,7 +31,7 @@ RESULT = SweepResult(
     best=BEST,
     last=None,
     model=None,
-    repairable=0,
+    reason_codes=frozenset(),
     storage="sqlite:///mtdlab.db",
     ran=8,
     seconds=65.04,
@@ -81,7 +81,7 @@ def test_another_trials_model_is_not_named(tmp_path: Path) -> None:
 def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: Path) -> None:
     other = replace(FAILED[0], number=30, reason="the loss is nan at step 3")
     counts = {"COMPLETE": 8, "FAIL": 13}
-    failed = {"failures": (*FAILED, other), "repairable": len(FAILED)}
+    failed = {"failures": (*FAILED, other), "reason_codes": {"oom", "nan_loss"}}
     result = replace(RESULT, counts=counts, **failed, exit_code=3)
     lines = summary_lines(result, tmp_path, SWEEP)
     assert lines[0].startswith("study a in sqlite:///mtdlab.db: 8 of 21 trials done (13 fail)")
@@ -97,7 +97,7 @@ def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: P
     assert fields["failures"][-1]["reason"] == "the loss is nan at step 3"
     none_done = replace(result, best=None)
     assert summary_fields(none_done, tmp_path, SWEEP)["next"] == [f"{COMMAND} --retry-failed"]
-    come_again = replace(none_done, repairable=0)
+    come_again = replace(none_done, reason_codes={"nan_loss"})
     assert summary_fields(come_again, tmp_path, SWEEP)["next"] == ["mtdlab report --study a"]
     own = SWEEP.giving("import", "own.py")
     mended = f"{own} --retry-failed --changed-code"
