@@ -1,15 +1,18 @@
 """The command init, which writes a study file."""
 
+import itertools
+import math
 import re
 import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 import yaml
@@ -20,12 +23,15 @@ from mtdlab.api.plan import NoEstimate, find_costs
 from mtdlab.api.report import check_name
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
-from mtdlab.cost.size import MOST_SEEDS, Size, choose_size, list_sizes
 from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError, refusing
 from mtdlab.methods import registry
 from mtdlab.terminal import Phases, following_phases, print_text, printable
 from mtdlab.trial.signals import OutOfTime, time_limit
+
+if TYPE_CHECKING:
+    # it imports torch
+    from mtdlab.cost.estimate import CostEstimate
 
 _MOST_ASKED = 1_000
 """The most seeds that a new study may be given."""
@@ -81,6 +87,64 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
             )
         varied[name] = listed
     return varied
+
+
+FEWEST, MOST_SEEDS = 3, 5
+"""The values and seeds that stay for a test, and the seeds of a study that has the time."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The values, by setting, and the number of seeds of a study; `part` divides its steps."""
+
+    vary: Mapping[str, list[Any]]
+    seeds: int = MOST_SEEDS
+    part: int = 1
+
+    @property
+    def trials(self) -> int:
+        """How many there are where all settings go together."""
+        return self.seeds * math.prod(map(len, self.vary.values()))
+
+
+def list_sizes(vary: Mapping[str, list[Any]], seeds: int | None) -> list[Size]:
+    """The sizes of a study, the preferred first: whole runs, then many trials, then many seeds.
+
+    The first has everything. What was not asked for may be less: lists that are those of `VALUES`,
+    the seeds if None, and the steps, of which half stay.
+    """
+    values = [
+        [_thin(listed, count) for count in range(FEWEST, len(listed) + 1)]
+        if listed is VALUES.get(name)
+        else [listed]
+        for name, listed in vary.items()
+    ]
+    sizes = (
+        Size(dict(zip(vary, chosen, strict=True)), count, part)
+        for part in ([1] if "steps" in vary else [1, 2])
+        for chosen in itertools.product(*values)
+        for count in ([seeds] if seeds else range(FEWEST, MOST_SEEDS + 1))
+    )
+    return sorted(sizes, key=lambda size: (size.part, -size.trials, -size.seeds))
+
+
+def _thin(values: list[Any], count: int) -> list[Any]:
+    """So many of the values: of numbers evenly, with both ends; of names the first."""
+    if isinstance(values[0], str):
+        return values[:count]
+    return [values[round(at * (len(values) - 1) / (count - 1))] for at in range(count)]
+
+
+def choose_size(sizes: Sequence[Size], costs: "CostEstimate", hours: float) -> tuple[Size, float]:
+    """The first size of at most so many hours, or the last, and its seconds; costs of the first."""
+    mean = (costs.seconds[1] - costs.start) * costs.workers / costs.trials
+    evaluation = min(costs.evaluation, mean)
+    for size in sizes:
+        rounds = math.ceil(costs.trials * size.trials / sizes[0].trials / costs.workers)
+        seconds = costs.start + rounds * (evaluation + (mean - evaluation) / size.part)
+        if seconds <= 3600 * hours:
+            break
+    return size, seconds
 
 
 def _propose(
@@ -279,7 +343,7 @@ def init(
     else:
         written = {key: _absolute(source or BUILT_IN, path) for key, source in inputs.items()}
         varied = parse_varied(vary or [_DEFAULT_VARIED])
-    sizes, why = list_sizes(varied, VALUES, seeds), ""
+    sizes, why = list_sizes(varied, seeds), ""
     if {"method", "queue_size"}.isdisjoint(varied):
         written["queue_size"], why = _fit_queue(written["corpus"])
     size, seconds, sentence = _propose(chosen, written, sizes, hours, path)
