@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from mtdlab.analysis.data.defaults import MARGIN
 from mtdlab.analysis.data.metric import as_read, is_in_points
@@ -399,15 +399,14 @@ def count_pairs(spec: "StudySpec") -> int:
     Those of other metrics are known once a trial has recorded them.
     """
     from mtdlab.config.method_study import MethodSpec
-    from mtdlab.evaluation.pairs import load_pairs
+    from mtdlab.evaluation.pairs import load_scored
+    from mtdlab.settings.tasks import PAIR_SCORES
 
-    splits: Mapping[str, Literal["dev", "test"]] = {"sts_dev": "dev", "sts_test": "test"}
     sources = spec.possible_values("evaluation") if isinstance(spec, MethodSpec) else ()
-    if len(sources) != 1 or spec.metric not in splits:
+    if len(sources) != 1 or spec.metric not in PAIR_SCORES:
         return 0
     with suppress(MtdlabError):
-        source = spec.places.find("evaluation", sources[0])
-        return len(load_pairs(source, splits[spec.metric]))
+        return len(load_scored(spec.metric, spec.places.find("evaluation", sources[0])))
     return 0
 
 

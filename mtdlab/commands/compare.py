@@ -142,22 +142,18 @@ def _items(study: "StudyFrames", contrast: "Contrast") -> "DataFrame":
 def _find_texts(study: "StudyFrames", url: str) -> list[tuple[str, ...]]:
     """The texts of the study's items, in their order, where this machine has them; else empty."""
     from mtdlab.analysis.data.items import digest_of_tasks
-    from mtdlab.evaluation.pairs import evaluation_folder, load_pairs, load_task, task_folder
+    from mtdlab.evaluation.pairs import load_scored
     from mtdlab.store.recorded import read_trial
 
     if study.items is None:
         return []
     trial = read_trial(url, study.name, int(study.items.numbers[0]))
-    source, pairs = trial.settings.get("evaluation", ""), list[Any]()
+    source = trial.settings.get("evaluation", "")
     try:
-        for task in study.items.tasks:
-            if task in ("sts_dev", "sts_test"):
-                pairs.append(load_pairs(source, "dev" if task == "sts_dev" else "test"))
-            elif folder := task_folder(task, evaluation_folder(source)):
-                pairs.append(load_task(task, folder)[-1])
+        pairs = [load_scored(task, source) for task in study.items.tasks]
     except MtdlabError:
         return []
-    if not pairs or digest_of_tasks([part.digest for part in pairs]) != study.items.digest:
+    if digest_of_tasks([part.digest for part in pairs]) != study.items.digest:
         return []
     sides = [(part.first, part.second) if part.second else (part.first,) for part in pairs]
     return [text for side in sides for text in zip(*side, strict=True)]

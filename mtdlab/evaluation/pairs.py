@@ -454,6 +454,14 @@ def load_task(name: str, folder: Path) -> Task:
     return (load_pairs(BUILTIN if name == BUILTIN else str(folder), "test"),)
 
 
+def load_scored(score: str, source: str) -> Pairs:
+    """What a score of a study with this `evaluation` is computed from; errors as `load_task`."""
+    splits: Mapping[str, Split] = {"sts_dev": "dev", "sts_test": "test"}
+    if score in splits:
+        return load_pairs(source, splits[score])
+    return load_task(score, task_folder(score, evaluation_folder(source)) or Path())[-1]
+
+
 def sts_benchmark_pairs(data: Path, among: Sequence[Split]) -> dict[str, Pairs]:
     """STS-B's pairs of the splits that are there, under a name that says which; else empty."""
     folder = data / _FOLDERS["STSB"]

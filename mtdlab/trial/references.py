@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.analysis.data.tasks import STS, WORD_OVERLAP
@@ -102,7 +101,7 @@ def _score(
     from mtdlab.encoders.embed import Embedder, Vectors
     from mtdlab.encoders.loading import load_encoder, weights_digest
     from mtdlab.evaluation.items import digest_of
-    from mtdlab.evaluation.pairs import evaluation_folder, load_pairs, load_task, task_folder
+    from mtdlab.evaluation.pairs import load_pairs, load_scored
     from mtdlab.evaluation.processing import Flow, Processing, Whiten
     from mtdlab.evaluation.suite import process, spearman
 
@@ -116,10 +115,7 @@ def _score(
                 f"encoder {settings.encoder} or evaluation {settings.evaluation} is not that of "
                 f"the study (SHA-256 {known[:12]} there, {digest[:12]} here)"
             )
-    sets, data = dict(zip(PAIR_SCORES, splits, strict=True)), evaluation_folder(settings.evaluation)
-    for task in {*tasks} - {*sets}:
-        [sets[task]] = load_task(task, task_folder(task, data) or Path())
-    pairs = [sets[task] for task in tasks]
+    pairs = [load_scored(task, settings.evaluation) for task in tasks]
     overlaps = [spearman(np.array(find_overlap(one)), one.gold) for one in pairs]
     yield WORD_OVERLAP, float(np.mean(overlaps))
     encoder.model.to(device.device)
