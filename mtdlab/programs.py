@@ -1,12 +1,7 @@
 """A program that is named on the command line: a function, imported and checked before its call.
 
-    def train(settings, *, seed, checkpoints, report):
-        ...
-        report(step, score)
-        ...
-        return {"accuracy": 97.3}
-
-Only `--objective` names it, never a study file. It is imported again in each worker process.
+docs/how-to/own-program.md has its arguments. Only `--objective` names it, never a study file. It is
+imported again in each worker process.
 """
 
 import inspect

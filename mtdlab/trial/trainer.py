@@ -1,8 +1,4 @@
-"""mtdlab's own trainer as the objective of a study: trials of its methods, with models kept.
-
-With `tracking: tensorboard` in the study file, it writes training curves as TensorBoard event files
-too, which `tensorboard --logdir tensorboard` shows and `wandb sync` reads.
-"""
+"""mtdlab's own trainer as the objective of a study: trials of its methods, with models kept."""
 
 import json
 import math
@@ -156,7 +152,7 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
 
 
 def track(study: str, number: int, settings: TrainerSettings, outcome: Outcome) -> str:
-    """Write a trial's event file: curve, final scores and settings. Returns an error as a note."""
+    """Write a trial's TensorBoard event file: curve, final scores, settings. An error is a note."""
     final = {f"final/{name}": score for name, score in outcome.after.finite().items()}
     try:
         # the package is an extra, and takes a second to import
