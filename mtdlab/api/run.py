@@ -44,8 +44,9 @@ def run_study(
         evaluator: MODULE:FUNCTION that scores encoders, as --evaluator.
         objective: what trains in place of mtdlab's trainer: MODULE:FUNCTION, or a method that
             brings a trainer.
-        models: folder in which the best trial's model is kept.
-        artifacts: shared folder or fsspec URL for checkpoints and models, as --artifacts.
+        models: folder in which the best trial's model is kept, in one named after the study.
+        artifacts: shared folder or fsspec URL to which models and checkpoints are copied, as
+            --artifacts; by default that of the study's first sweep with one.
         jobs: worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
         changed_code: with retry_failed: failed trials run with modules that have changed.
         max_failed: the sweep ends, with exit code 1, when so many trials of the study have failed.

@@ -54,15 +54,10 @@ class SweepResult(StudyOverview):
 
 @dataclass(frozen=True)
 class Execution:
-    """How a sweep runs its trials; which trials it runs is the study's.
+    """How a sweep runs its trials, by arguments of `mtdlab.run_study`; which ones is the study's.
 
-    Attributes:
-        jobs: worker processes; None: one a core, on a machine with GPUs `jobs_per_gpu` on each; 0:
-            trials are recorded and none is run.
-        changed_code: whether failed trials run again with modules of the user that have changed.
-        max_failed: the number of failed trials in the study at which it stops, with exit code 1.
-        wait: whether it ends only when no other process runs a trial of the study.
-        scheduler: the address of a dask cluster whose workers run the trials.
+    With 0 `jobs` trials are recorded and none is run. With `wait` a sweep ends only when no other
+    process runs a trial of the study.
     """
 
     jobs: int | None = None
@@ -83,11 +78,7 @@ def sweep(
     artifacts: str | None = None,
     invocation: Invocation = NO_INVOCATION,
 ) -> SweepResult:
-    """Run or resume a study.
-
-    The best trial's model is kept in `models`, in a folder named after the study; it and the
-    checkpoints are copied to `artifacts`, a shared folder or URL, by default that of the study's
-    first sweep with one.
+    """Run or resume a study; `models` and `artifacts` are those of `mtdlab.run_study`.
 
     Raises MtdlabError where the study was begun with other settings than the file's, or where an
     encoder, a text or the shared place is missing, or is not that of its first sweep; StorageError
