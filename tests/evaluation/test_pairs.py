@@ -13,7 +13,13 @@ from mtdlab.encoders import embed
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.pooling import encode
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.evaluation.pairs import Pairs, describe_pairs, load_pairs, load_splits
+from mtdlab.evaluation.pairs import (
+    Pairs,
+    describe_pairs,
+    load_pairs,
+    load_scored,
+    load_splits,
+)
 from mtdlab.evaluation.suite import StsTask
 from mtdlab.settings import Pooling, Representation
 from mtdlab.training.inputs import load_inputs
@@ -353,3 +359,9 @@ def test_pairs_in_both_splits_are_counted(own: Path, settings_of: Settings) -> N
 
 def test_the_built_in_splits_share_nothing() -> None:
     assert describe_pairs("builtin") == []
+
+
+def test_a_score_is_computed_from_its_split_or_its_task() -> None:
+    found = [load_scored(score, "builtin").digest for score in ("sts_dev", "sts_test", "builtin")]
+    dev, test = (load_pairs("builtin", split).digest for split in ("dev", "test"))
+    assert found == [dev, test, test]
