@@ -187,6 +187,11 @@ def load_splits(source: str) -> tuple[Pairs, Pairs]:
     return dev, test
 
 
+def digest_splits(splits: Iterable[Pairs]) -> str:
+    """SHA-256 of the sentences and scores of splits: a study's digest of its evaluation."""
+    return digest_of(*([split.first, split.second, split.gold.tolist()] for split in splits))
+
+
 def count_shared(dev: Pairs, test: Pairs) -> int:
     """How many test pairs are dev pairs too, in either order, without case and punctuation."""
     known, asked = (
@@ -233,10 +238,10 @@ _UNGRADED = frozenset({"", "na", "n/a", "nan", "null", "none"})
 def read_table(path: Path, columns: Columns = OWN, *, header: bool = False) -> Pairs:
     """Pairs of a tab-separated file in these columns, or in those that its first line tells.
 
-    With `header` the first line tells nothing and is skipped.
-    A header of GLUE, SICK or sentence-transformers does, and a genre of STS-B. Blank lines, and
-    pairs without a score or one of the sentences, are left out and counted. Raises MtdlabError with
-    all lines that do not fit, and for fewer than two pairs.
+    A header of GLUE, SICK or sentence-transformers does, and a genre of STS-B; with `header` the
+    first line tells nothing and is skipped. Blank lines, and pairs without a score or one of the
+    sentences, are left out and counted. Raises MtdlabError with all lines that do not fit, and for
+    fewer than two pairs.
     """
     lines = read_lines(path)
     if not header:

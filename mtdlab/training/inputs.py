@@ -24,8 +24,7 @@ from mtdlab.encoders.tokenising import check_prompt
 from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError, TrialError, nearest
 from mtdlab.evaluation.external import find_task, open_tasks, score_external, score_split
-from mtdlab.evaluation.items import digest_of
-from mtdlab.evaluation.pairs import evaluation_folder, load_pairs, load_splits
+from mtdlab.evaluation.pairs import digest_splits, evaluation_folder, load_pairs, load_splits
 from mtdlab.evaluation.suite import NAN, Evaluation, ExternalTask, StsTask, Suite, TaskScore
 from mtdlab.methods.base import View
 from mtdlab.methods.registry import BUILTIN, find_method
@@ -195,11 +194,10 @@ def check_inputs(
         changed = settings.model_copy(update={"augmentation": augmentation})
         views = [_tokens_of(view, settings, opened) for view in views_of(changed)]
         BatchOrder(views, batch_size or settings.batch_size, seed=0)
-    splits = (opened.dev.pairs, opened.test.pairs)
     return {
         "corpus": opened.corpus.fingerprint,
         "encoder": weights_digest(opened.encoder.model),
-        "evaluation": digest_of(*([one.first, one.second, one.gold.tolist()] for one in splits)),
+        "evaluation": digest_splits([opened.dev.pairs, opened.test.pairs]),
     }
 
 

@@ -100,16 +100,15 @@ def _score(
     from mtdlab.device import choose_device
     from mtdlab.encoders.embed import Embedder, Vectors
     from mtdlab.encoders.loading import load_encoder, weights_digest
-    from mtdlab.evaluation.items import digest_of
-    from mtdlab.evaluation.pairs import load_pairs, load_scored
+    from mtdlab.evaluation.pairs import digest_splits, load_pairs, load_scored
     from mtdlab.evaluation.processing import Flow, Processing, Whiten
     from mtdlab.evaluation.suite import process, spearman
 
     splits = [load_pairs(settings.evaluation, split) for split in ("dev", "test")]
     encoder = load_encoder(settings.encoder, None, kept=settings.encoder_layers)
     device = choose_device(settings)
-    of_pairs = digest_of(*([one.first, one.second, one.gold.tolist()] for one in splits))
-    for known, digest in zip(digests, (weights_digest(encoder.model), of_pairs), strict=True):
+    found = (weights_digest(encoder.model), digest_splits(splits))
+    for known, digest in zip(digests, found, strict=True):
         if known not in (None, digest):
             raise MtdlabError(
                 f"encoder {settings.encoder} or evaluation {settings.evaluation} is not that of "
