@@ -51,10 +51,11 @@ _VALUES = (
     *("score", "score_before", "mean", "best mean", "difference", "paired_mean"),
     "baseline minus it",
 )
-_BOUNDS = (
+BOUNDS = (
     *(("low", "high"), ("difference_low", "difference_high"), ("within_low", "within_high")),
     *(("paired_low", "paired_high"), ("paired_low_all", "paired_high_all")),
 )
+"""Columns of the bounds of scores and differences."""
 _MINUS = re.compile(r"(?<![\w.,:/=-])-(?=\d)")
 _WORD = re.compile(rf"\b({'|'.join(_MIRRORED)})\b", re.IGNORECASE)
 
@@ -197,7 +198,7 @@ class ScoreFormat:
         if not self.is_turned:
             return scores
         turned = {name: 0 - scores[name] for name in (*_VALUES, *more) if name in scores}
-        for low, high in _BOUNDS:
+        for low, high in BOUNDS:
             if low in scores:
                 turned |= {low: 0 - scores[high], high: 0 - scores[low]}
         return scores.assign(**turned)

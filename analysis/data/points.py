@@ -74,8 +74,9 @@ def describe_means(
     by: Sequence[str] = ("mtd",),
     value: str = "score",
     write: ScoreFormat = POINTS,
+    before: str = "",
 ) -> pd.DataFrame:
-    """A line of text and a trial for each mean: text, trial, with the index of `means`.
+    """The means with a line of text, `before` in front of it, and a trial each: text, trial.
 
     The trial is the one with the highest score of the runs of a mean, the first of several. `means`
     have the columns `by`, mean, low, high and seeds, and `runs`, of which they are, the columns
@@ -89,8 +90,9 @@ def describe_means(
     for key, mean in zip(keys, means.to_dict("records"), strict=True):
         group = groups[key]
         best = int(np.nanargmax(group[ranking].to_numpy(dtype=np.float64)))
-        rows.append((_describe_mean(mean, group, value, write), int(group["number"].iloc[best])))
-    return pd.DataFrame(rows, columns=["text", "trial"], index=means.index)
+        text = f"{before}{_describe_mean(mean, group, value, write)}"
+        rows.append((text, int(group["number"].iloc[best])))
+    return means.join(pd.DataFrame(rows, columns=["text", "trial"], index=means.index))
 
 
 def _describe_mean(mean: Row, runs: pd.DataFrame, value: str, write: ScoreFormat) -> str:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from mtdlab.analysis.measures.trace import PARTS
+
 if TYPE_CHECKING:
     # half a second, which the commands that only write an MTD do without
     import pandas as pd
@@ -150,6 +152,11 @@ def free_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[str
         return names
     within = trials.groupby("method", dropna=False)[names].nunique(dropna=False).gt(1).any()
     return [name for name in names if name == "method" or within[name]]
+
+
+def varied_parts(runs: "pd.DataFrame") -> list[str]:
+    """The settings that make up MTD and differ between runs or configurations."""
+    return [name for name in PARTS if name in runs and runs[name].nunique() > 1]
 
 
 def covers_equal_sentences(trials: "pd.DataFrame", name: str) -> bool:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mtdlab.analysis.figures.experiments import *  # noqa: F403
     from mtdlab.analysis.figures.files import *  # noqa: F403
     from mtdlab.analysis.figures.representation import *  # noqa: F403
-    from mtdlab.analysis.figures.settings import *  # noqa: F403
     from mtdlab.analysis.figures.spots import *  # noqa: F403
     from mtdlab.analysis.figures.steps import *  # noqa: F403
     from mtdlab.analysis.figures.style import *  # noqa: F403

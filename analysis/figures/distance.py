@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.points import describe_means, format_component
+from mtdlab.analysis.data.runs import varied_parts
 from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.spots import add_run_spots, add_spots, is_heavy
 from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.measures.trace import PARTS
 
 _MOST_SEED_LINES = 12
 _MOST_NAME = 16
@@ -127,7 +129,7 @@ def draw_mtd_curve(
     """
     draw_runs(runs, ax, value=value)
     if not is_heavy(len(curve)):
-        curve = curve.join(describe_means(curve, runs, value=value, write=style.score_format()))
+        curve = describe_means(curve, runs, value=value, write=style.score_format())
     draw_curve(curve, ax)
     marked = curve[curve["mtd"].isin(beyond)]
     if len(marked):
@@ -136,6 +138,45 @@ def draw_mtd_curve(
     keep_points_in_view(curve, runs[value], ax)
     style.label_mtd_axis(ax, curve["mtd"])
     style.label_score(ax, name, is_score=value == "score")
+
+
+def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
+    """Draw the only component that varies as a second axis above, once the limits are known.
+
+    `cells` has mtd and the components, a row per configuration; nothing is drawn for several.
+    """
+    varied = varied_parts(cells)
+    if len(varied) != 1 or cells["mtd"].nunique() < len(cells):
+        return
+    fixed = [
+        f"{symbol} = {format_component(float(cells[name].iloc[0]))}"
+        for name, symbol in PARTS.items()
+        if name in cells and name not in varied and np.isfinite(cells[name].iloc[0])
+    ]
+    texts = [format_component(float(value)) for value in cells[varied[0]]]
+    name = f"{PARTS[varied[0]]} ({', '.join(fixed)})" if fixed else PARTS[varied[0]]
+    style.add_top_axis(ax, cells["mtd"].tolist(), texts, name)
+
+
+def draw_configurations(cells: pd.DataFrame, ax: Axes) -> None:
+    """The mean of each configuration: colour by the first component, marker by the second.
+
+    `cells` have mtd, the components and mean, a row per configuration, of which two vary.
+    """
+    first, second = varied_parts(cells)
+    values = sorted(cells[first].unique())
+    colours = dict(zip(values, style.COLOURS(np.linspace(0, 1, len(values))), strict=True))
+    markers = dict(zip(sorted(cells[second].unique()), style.MARKERS, strict=False))
+    for row in cells.to_dict("records"):
+        marker, colour = markers[row[second]], colours[row[first]]
+        ax.plot(row["mtd"], row["mean"], marker, color=colour, markersize=6.5, zorder=5)
+    add_spots(ax, cells["mtd"], cells["mean"], cells)
+
+    for value, colour in colours.items():
+        name = f"{PARTS[first]} {format_component(value)}"
+        ax.plot([], [], color=colour, linewidth=5, label=name)
+    for value, marker in markers.items():
+        ax.plot([], [], marker, color=style.INK, label=f"{PARTS[second]} {format_component(value)}")
 
 
 def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
@@ -147,9 +188,8 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
     for place, (label, runs) in enumerate(methods.items()):
         mean = pd.DataFrame({"method": [label], "mean": runs["score"].mean()})
         mean = mean.assign(mtd=np.nan, low=np.nan, high=np.nan, seeds=runs["seed"].nunique())
-        named = runs.assign(method=label, mtd=np.nan)
-        labels = describe_means(mean, named, by=["method"], write=style.score_format())
-        mean = mean.join(labels.assign(text=f"{label}. " + labels["text"]))
+        named, written = runs.assign(method=label, mtd=np.nan), style.score_format()
+        mean = describe_means(mean, named, by=["method"], write=written, before=f"{label}. ")
         # the curve has the first mark
         mark, line = style.mark_of(place + 1), style.line_of(place)
         _draw_means(mean, ax, label=style.printable(label), mark=mark, line=line)

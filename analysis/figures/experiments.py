@@ -1,4 +1,4 @@
-"""Figures of one experiment: values along a line, rows of text, a grid.
+"""Figures of one experiment: values along a line, rows of text, a grid, an interaction.
 
 A table has a row per value, as `Comparison.table`; `names` are those of its rows, in order. `label`
 is the label of the axis of values, `name` that of the axis of scores.
@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.settings import format_value, name_setting, write_setting
 from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import keep_points_in_view, scatter_runs
 from mtdlab.analysis.figures.spots import add_spots
@@ -38,6 +39,7 @@ _VERDICTS = {
 }
 _LINEAR = 2.0
 _LEGIBLE = 26
+_SHIFT = 0.06
 
 
 def draw_line(
@@ -202,3 +204,25 @@ def draw_grid(
     across = grid.columns.get_indexer(pd.Index(table[by[1]])) + 0.5
     down = grid.index.get_indexer(pd.Index(table[by[0]])) + 0.5
     add_spots(ax, across, down, table)
+
+
+def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) -> None:
+    """The deviation of the score over the values of one setting, a line for each of another.
+
+    `cells` have first, second (values), mean, low, high; `first` and `second` name the settings.
+    """
+    values = list(cells["first"].unique())
+    groups = list(cells.groupby("second", sort=False))
+    for place, (value, rows) in enumerate(groups):
+        colour, marker = style.mark_of(place)
+        shift = _SHIFT * (place - (len(groups) - 1) / 2)
+        at = np.array([values.index(value) for value in rows["first"]]) + shift
+        text = style.printable(write_setting(second, value))
+        ax.plot(at, rows["mean"], marker=marker, color=colour, label=text)
+        ax.vlines(at, rows["low"], rows["high"], color=colour, linewidth=1.2)
+    texts = [style.printable(format_value(first, value)) for value in values]
+    ax.set_xticks(range(len(values)), texts, parse_math=False)
+    ax.set_xlim(-0.5, len(values) - 0.5)
+    ax.set_xlabel(style.printable(name_setting(first)), parse_math=False)
+    style.label_deviation(ax, "difference from the\nseed's mean")
+    style.add_legend(ax)

@@ -134,7 +134,7 @@ def line_of(place: int) -> Any:
     return _LINES[place % len(_LINES)]
 
 
-def add_legend(ax: Axes, *, title: str = "") -> None:
+def add_legend(ax: Axes) -> None:
     """The legend of all labelled artists below the axes, where it covers no data.
 
     Bands share one entry, and there are as many columns as the axes are wide.
@@ -151,8 +151,6 @@ def add_legend(ax: Axes, *, title: str = "") -> None:
     down = ScaledTranslation(0, -_AXIS_HEIGHT / 72, ax.figure.dpi_scale_trans)
     ax.legend(
         handles=shown,
-        title=title,
-        title_fontsize=LEGEND_SIZE,
         ncols=_count_columns([str(handle.get_label()) for handle in shown], ax),
         loc="upper center",
         bbox_to_anchor=(0.5, 0),

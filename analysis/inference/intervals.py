@@ -26,11 +26,13 @@ class Estimate:
     low: float = math.nan
     high: float = math.nan
 
+    def __neg__(self) -> "Estimate":
+        # subtracted from 0, so that a 0 has no sign
+        return Estimate(0 - self.mean, 0 - self.high, 0 - self.low)
+
     def as_read(self, write: ScoreFormat) -> "Estimate":
         """A score or a difference with the sign of what was read."""
-        if not write.is_turned:
-            return self
-        return Estimate(0 - self.mean, 0 - self.high, 0 - self.low)
+        return -self if write.is_turned else self
 
 
 UNKNOWN = Estimate(math.nan)
@@ -89,14 +91,14 @@ def _list_errors(values: Floats, of_items: float, freedom: float) -> list[tuple[
     return [with_items, (seeds - 1, math.sqrt(of_seeds))]
 
 
-def estimate_over_items(values: Floats, influences: Floats, level: float = LEVEL) -> Estimate:
+def estimate_over_items(values: Floats, influences: Floats) -> Estimate:
     """Mean of one value per seed, (S,), with a t interval that also covers the sampling of P items.
 
-    NaN bounds for one seed. `influences` (S, P) are as those of
+    At 95 %; NaN bounds for one seed. `influences` (S, P) are as those of
     `mtdlab.analysis.data.items.influences`.
     """
     of_items = variance_of_items(influences)
-    return estimate(values, level, of_items=of_items, freedom=influences.shape[1] - 1)
+    return estimate(values, of_items=of_items, freedom=influences.shape[1] - 1)
 
 
 def variance_of_items(influences: Floats) -> float:

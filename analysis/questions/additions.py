@@ -116,9 +116,6 @@ class AdditionsQuestion(DifferencesQuestion):
         )
 
 
-QUESTION = AdditionsQuestion
-
-
 def _pair(asked: Declared, values: pd.DataFrame) -> list[tuple[str, str]]:
     """The configuration before and each addition, without those that have no scores."""
     scored = {*values[ANY]}

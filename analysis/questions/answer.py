@@ -9,7 +9,7 @@ from mtdlab.analysis.data.metric import POINTS, ScoreFormat
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import Judgement
 from mtdlab.analysis.questions.next_steps import NextStep
-from mtdlab.analysis.questions.wording import describe_interval, join_sentences
+from mtdlab.analysis.questions.wording import describe_interval, join_sentences, over_all_looks
 
 
 class QuestionOutcome(Enum):
@@ -40,6 +40,12 @@ class Difference:
     text: str
     over: str = ""
     score_format: ScoreFormat = POINTS
+
+    @classmethod
+    def of(cls, judged: Judgement, size: Estimate, text: str) -> "Difference":
+        """A difference of a question, at the confidence that holds over all of its looks."""
+        over = over_all_looks(judged.over_looks)
+        return cls(size, judged.confidence, text, over, judged.score_format)
 
     @property
     def value(self) -> str:

@@ -39,7 +39,7 @@ WITHIN = {
 
 @dataclass(frozen=True, eq=False)
 class Question(ABC):
-    """A question of a study; each kind is a subclass, in a module that is called like it.
+    """A question of a study; each kind is a subclass, and its module is called like it.
 
     Attributes:
         results: the study.
@@ -89,6 +89,21 @@ class Question(ABC):
             judged, metric=study.metric, scale=study.scale, over_looks=self.basis.over_looks
         )
         return hold(judged, measure_variation(study, runs, self.asked.names))
+
+    def judge(self, verdict: str, p_value: float, *, seeds: int, items: int) -> Judgement:
+        """The numbers of a question that has no others than every question."""
+        study = self.results.study
+        return Judgement(
+            verdict,
+            p_value=p_value,
+            seeds=seeds,
+            items=items,
+            level=self.basis.level,
+            margin=study.margin,
+            metric=study.metric,
+            scale=study.scale,
+            over_looks=self.basis.over_looks,
+        )
 
     @property
     @abstractmethod

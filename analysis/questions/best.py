@@ -10,7 +10,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.durations import format_count
-from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.frames import DIFFERENCE, StudyFrames
 from mtdlab.analysis.data.questions import METHOD, PlannedQuestion
 from mtdlab.analysis.data.runs import format_mtd, free_settings, round_scores
 from mtdlab.analysis.data.settings import name_setting
@@ -100,16 +100,12 @@ class BestQuestion(Question):
         compute = compute_methods if self.is_of_methods else compute_configurations
         return compute(study, self.basis.select(study.trials), self.basis.level)
 
-    @property
-    def mixes_settings(self) -> bool:
-        """Whether the rows of methods differ in more than the method and the MTD."""
-        return bool({*self.compared} & {*self.results.study.compared} - {*METHOD_KEYS})
-
     @cached_property
     def table(self) -> pd.DataFrame:
         """What is compared, with the names of the rows."""
         table, names = self.compared, name_table(self.results, self.compared)
-        if self.is_of_methods and not self.mixes_settings:
+        others = {*table} & {*self.results.study.compared} - {*METHOD_KEYS}
+        if self.is_of_methods and not others:
             names = tuple(
                 f"{name} at MTD {format_mtd(mtd)}" if np.isfinite(mtd) else name
                 for name, mtd in zip(names, table["mtd"], strict=True)
@@ -136,13 +132,6 @@ class BestQuestion(Question):
     @property
     def _noun(self) -> str:
         return "methods" if self.is_of_methods else "configurations"
-
-    @property
-    def _of_search(self) -> str:
-        """Words after the highest mean, where that of the baseline is higher; else empty."""
-        against = self.results.against_baseline
-        beside = against is not None and against.mean.estimate.mean > self.ranked["mean"].iloc[0]
-        return " of the search" if beside else ""
 
     @property
     def shows_best(self) -> bool:
@@ -211,21 +200,15 @@ class BestQuestion(Question):
             if self.results.study.table:
                 run += "; if a column of results counts as a setting, name the settings (--setting)"
             return self.reply(text, f"{why} {run}.", number=number)
-        level, over = verdict.confidence, over_all_looks(verdict.over_looks)
         # the runner-up: of rows that were compared, the one with the next mean
         at = int(tested.argmax()) + 1
         role = ", the runner-up" if len(others) > at else ""
-        effect = Difference(
-            lead_over(ranked.iloc[at]),
-            level,
-            f"{names[0]} minus {names[at]}{role}",
-            over,
-            self.write,
-        )
+        text = f"{names[0]} minus {names[at]}{role}"
+        effect = Difference.of(verdict, lead_over(ranked.iloc[at]), text)
         above = {name: lead_over(ranked.iloc[row]) for name, row in self._name_others(at).items()}
         seeds = min(ranked["seeds"].iloc[0], ranked["seeds"].iloc[at])
         certainty = join_sentences(
-            list_above(above, level, over, write=self.write).rstrip(),
+            list_above(above, verdict).rstrip(),
             f"Blocked by seed, multiplicity-adjusted; {format_count(int(seeds), 'seed')}.",
             describe_over_looks(verdict.over_looks),
             state_equivalence(verdict),
@@ -269,7 +252,9 @@ class BestQuestion(Question):
         tested = np.isfinite(others["difference_low"].to_numpy())
         count = int(tested.sum())
         of = "" if tested.all() else f" of the {count + 1} compared"
-        of += self._of_search
+        against = self.results.against_baseline
+        if against is not None and against.mean.estimate.mean > ranked["mean"].iloc[0]:
+            of += " of the search"
         if verdict.is_separated:
             return f"{names[0]} is best{of}"
         alike = [names[1 + row] for row in np.flatnonzero(others["may_be_best"] & tested)]
@@ -343,9 +328,6 @@ class BestQuestion(Question):
         return {"ranked": self.judged.ranked, "may_be_best": self.judged.may_be_best}
 
 
-QUESTION = BestQuestion
-
-
 def list_settings(table: pd.DataFrame) -> list[str]:
     """The columns of a comparison that are settings."""
     return [str(name) for name in table if name not in (*COLUMNS, "mtd", NAME)]
@@ -394,8 +376,7 @@ def rank(table: pd.DataFrame) -> pd.DataFrame:
 
 def lead_over(row: pd.Series) -> Estimate:
     """The best row of a comparison minus another one, in points."""
-    # subtracted from 0, so that a 0 has no sign
-    return Estimate(0 - row["difference"], 0 - row["difference_high"], 0 - row["difference_low"])
+    return -Estimate(*row[DIFFERENCE])
 
 
 def describe_budget(study: StudyFrames) -> str:

@@ -121,33 +121,24 @@ class ConditionsQuestion(QuestionOverShape):
         return float(np.minimum(1.0, len(values) * np.max(values))) if values else math.nan
 
 
-QUESTION = ConditionsQuestion
-
-
 def find_conditions(results: StudyResults, basis: Basis | None = None) -> tuple[Condition, ...]:
-    """`compute_conditions` of all trials; at 95 % confidence unless a basis is given."""
-    used = basis or Basis(1 - LEVEL)
-    half_lives = compute_half_lives(compute_retained(results.study.probes))
-    return compute_conditions(results, used.select(results.curve_trials), half_lives, used.level)
-
-
-def compute_conditions(
-    results: StudyResults, trials: pd.DataFrame, half_lives: pd.DataFrame, level: float = LEVEL
-) -> tuple[Condition, ...]:
     """`judge_conditions` of each learning rate and number of steps of a study that varies them.
 
-    Conditions with fewer than two levels of MTD are left out; empty with fewer than two conditions.
-    `half_lives` is `compute_half_lives` of these trials. A value that was chosen for a level makes
-    no condition.
+    Of all trials, at 95 % confidence, unless a basis is given. Conditions with fewer than two
+    levels of MTD are left out; empty with fewer than two conditions. A value that was chosen for a
+    level makes no condition.
     """
-    runs = traced_runs(trials).merge(half_lives, on="number", how="left")
+    used = basis or Basis(1 - LEVEL)
+    half_lives = compute_half_lives(compute_retained(results.study.probes))
+    runs = traced_runs(used.select(results.curve_trials))
+    runs = runs.merge(half_lives, on="number", how="left")
     varied = list_varied_conditions(runs, results.study.nuisance)
     groups = [
         (", ".join(_NAMES[name].format(float(group[name].iloc[0])) for name in varied), group)
         for _, group in (runs.groupby(varied) if varied else ())
         if group["mtd"].nunique() > 1
     ]
-    return judge_conditions(results, groups, level) if len(groups) > 1 else ()
+    return judge_conditions(results, groups, used.level) if len(groups) > 1 else ()
 
 
 def list_varied_conditions(runs: pd.DataFrame, nuisance: Collection[str]) -> list[str]:

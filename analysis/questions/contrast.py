@@ -155,9 +155,6 @@ class ContrastQuestion(DifferencesQuestion):
         return join_sentences(super().describe_certainty(), averaged)
 
 
-QUESTION = ContrastQuestion
-
-
 def _weigh(asked: Declared, values: pd.DataFrame, at: Floats | bool = True) -> Floats:
     """The first value minus the second, averaged over the configurations that are chosen, (C,)."""
     column = values[asked.names[0]]

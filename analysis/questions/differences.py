@@ -24,7 +24,6 @@ from mtdlab.analysis.questions.wording import (
     clean,
     join_sentences,
     join_words,
-    over_all_looks,
     state_equivalence,
     state_p,
 )
@@ -143,7 +142,7 @@ class DifferencesQuestion(Question):
         """The difference that is stated: its name and its size, with the sign that is asked."""
         size, family = self.judged.sizes[self.leading], self.family_of_differences
         if family.opposites and size.mean < 0:
-            return family.opposites[self.leading], turn(size)
+            return family.opposites[self.leading], -size
         return family.names[self.leading], size
 
     def state(self, heading: str) -> Answer:
@@ -153,11 +152,8 @@ class DifferencesQuestion(Question):
                 f"Not tested: {self.obstacle}", "", topic=None, number=self.results.highest
             )
         name, size = self.name_leading()
-        over = over_all_looks(self.basis.over_looks)
-        effect = Difference(size, self.judged.confidence, name, over, self.write)
-        return self.reply(
-            heading, self.describe_certainty(), effect=effect, number=self.results.highest
-        )
+        effect, certainty = Difference.of(self.judged, size, name), self.describe_certainty()
+        return self.reply(heading, certainty, effect=effect, number=self.results.highest)
 
     def describe_certainty(self) -> str:
         """How the differences were tested, in sentences."""
@@ -236,11 +232,6 @@ def select_crossed(values: pd.DataFrame, asked: Collection[str]) -> pd.DataFrame
         return values
     every = len(values[[*asked]].drop_duplicates())
     return values[values.groupby(others)[str(others[0])].transform("size") == every]
-
-
-def turn(size: Estimate) -> Estimate:
-    """A difference with its interval, the other way round."""
-    return Estimate(-size.mean, -size.high, -size.low)
 
 
 def name_value(name: str, value: object) -> str:

@@ -60,9 +60,6 @@ class EffectQuestion(DifferencesQuestion):
         return self.state(f"No effect of {self.setting} is shown")
 
 
-QUESTION = EffectQuestion
-
-
 def describe_effect(effects: Effects, write: ScoreFormat) -> str:
     """A sentence on the setting with the largest effect."""
     row = effects.settings.iloc[0]

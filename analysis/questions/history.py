@@ -49,9 +49,6 @@ class HistoryQuestion(QuestionOverShape):
         return self.reply(describe_range(info), certainty, number=number)
 
 
-QUESTION = HistoryQuestion
-
-
 @dataclass(frozen=True)
 class History:
     """The measured history of a study's keys; `every` has the runs without an MTD too."""

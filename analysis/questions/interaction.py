@@ -11,7 +11,7 @@ from mtdlab.analysis.data.settings import name_setting
 from mtdlab.analysis.inference.blocks import Blocks
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.questions.answer import Answer
-from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value, turn
+from mtdlab.analysis.questions.differences import DifferencesQuestion, Family, name_value
 from mtdlab.analysis.questions.varied_history import claim_within
 from mtdlab.analysis.questions.wording import clean, join_sentences
 from mtdlab.analysis.statistics.configurations import interaction_contrasts
@@ -66,7 +66,7 @@ class InteractionQuestion(DifferencesQuestion):
     def name_leading(self) -> tuple[str, Estimate]:
         one, two, [(at, _), (less_at, _)] = self._gains
         size = self.judged.sizes[self.leading]
-        return _name_gain(one, two, at, less_at), turn(size) if size.mean < 0 else size
+        return _name_gain(one, two, at, less_at), -size if size.mean < 0 else size
 
     @cached_property
     def _gains(self) -> tuple[str, str, list[tuple[str, float]]]:
@@ -105,6 +105,3 @@ class InteractionQuestion(DifferencesQuestion):
 
 def _name_gain(one: str, two: str, at: str, less_at: str) -> str:
     return f"How much larger the gain of {one} over {two} is with {at} than with {less_at}"
-
-
-QUESTION = InteractionQuestion

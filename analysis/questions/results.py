@@ -13,6 +13,7 @@ from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.data.run_tables import check_evaluators
 from mtdlab.analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
 from mtdlab.analysis.inference.best import number_configurations
+from mtdlab.analysis.inference.intervals import share_level
 from mtdlab.analysis.inference.looks import judged_trials, over_looks_of
 from mtdlab.analysis.inference.pairing import LevelScores, level_scores
 from mtdlab.analysis.inference.verdict import Judgement, OverLooks
@@ -53,7 +54,7 @@ class Basis:
         over = self.over_looks
         if over:
             # the p value over all looks is that of the main question
-            confidence = 1 - (1 - over.confidence) / share
+            confidence = share_level(share, over.confidence)
             over = replace(over, confidence=confidence, p_value=math.nan)
         return replace(self, alpha=self.alpha / share, over_looks=over)
 

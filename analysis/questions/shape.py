@@ -193,9 +193,6 @@ class ShapeQuestion(Question):
         return list_shape(self.judged)
 
 
-QUESTION = ShapeQuestion
-
-
 class QuestionOverShape(Question):
     """A question on MTD that has the candidates of the shape of the score over all runs."""
 
@@ -214,17 +211,7 @@ class QuestionOverShape(Question):
     def judged(self) -> Judgement:
         """What is decided of this question, over the runs of the shape."""
         shape = self.shape.judged
-        return Judgement(
-            self.outcome.value,
-            p_value=self.find_p(),
-            seeds=shape.seeds,
-            items=shape.items,
-            level=shape.level,
-            margin=shape.margin,
-            metric=shape.metric,
-            scale=shape.scale,
-            over_looks=shape.over_looks,
-        )
+        return self.judge(self.outcome.value, self.find_p(), seeds=shape.seeds, items=shape.items)
 
     def find_p(self) -> float:
         """The p value of what is shown; NaN where nothing is tested."""

@@ -47,8 +47,7 @@ def find_effect(verdict: Verdict) -> Difference | None:
         role = "the first level" if lead.mtd == verdict.first else "the last level"
     best, other = (format_mtd(mtd) for mtd in (verdict.peak_mtd, lead.mtd))
     text = f"MTD {best}, the {write.say('highest')} mean, minus MTD {other}, {role}"
-    over = over_all_looks(verdict.over_looks)
-    return Difference(_size_of(lead, verdict), verdict.confidence, text, over, write)
+    return Difference.of(verdict, _size_of(lead, verdict), text)
 
 
 def _size_of(lead: Lead, verdict: Verdict) -> Estimate:
@@ -174,7 +173,7 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     """
     if find_obstacle(verdict):
         return "Not tested."
-    over, write = over_all_looks(verdict.over_looks), verdict.score_format
+    write = verdict.score_format
     peak = write.say("peak")
     tests = f"{format_p(verdict.p_value)} for a {peak}, {format_p(verdict.p_trend)} for a trend"
     if verdict.is_peaked:
@@ -201,11 +200,10 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     if verdict.known_errors:
         ends = f"{levels}, standard errors as given."
     looks = describe_over_looks(verdict.over_looks)
-    others = list_above(above, verdict.confidence, over, write=write)
     bounds = describe_bounds(verdict) if verdict.is_trend else ""
     # p is a symbol, which stays small
     tests = tests if tests.startswith("p ") else capitalise(tests)
-    return f"{others}{bounds}{tests}; {ends}{looks and ' '}{looks}"
+    return f"{list_above(above, verdict)}{bounds}{tests}; {ends}{looks and ' '}{looks}"
 
 
 def describe_bounds(verdict: Verdict) -> str:

@@ -31,8 +31,9 @@ from mtdlab.analysis.statistics.configurations import estimate_configuration, fi
 
 
 def kind_of(asked: Declared) -> type[Question]:
-    """The class of a kind of question."""
-    kind: type[Question] = import_module(f"mtdlab.analysis.questions.{asked.kind}").QUESTION
+    """The class of a kind of question, which is called like its module."""
+    module = import_module(f"mtdlab.analysis.questions.{asked.kind}")
+    kind: type[Question] = getattr(module, f"{asked.kind.capitalize()}Question")
     return kind
 
 

@@ -47,18 +47,9 @@ class SufficiencyQuestion(Question):
 
     @cached_property
     def judged(self) -> Judgement:
-        info, study = self.info, self.results.study
-        return Judgement(
-            "inconclusive" if info.answer == "cannot be tested" else info.answer,
-            p_value=info.p_value,
-            seeds=info.seeds,
-            items=info.items,
-            level=self.basis.level,
-            margin=study.margin,
-            metric=study.metric,
-            scale=study.scale,
-            over_looks=self.basis.over_looks,
-        )
+        info = self.info
+        verdict = "inconclusive" if info.answer == "cannot be tested" else info.answer
+        return self.judge(verdict, info.p_value, seeds=info.seeds, items=info.items)
 
     @cached_property
     def shape(self) -> ShapeQuestion:
@@ -98,8 +89,7 @@ class SufficiencyQuestion(Question):
             return None
         high, low = name_pair(self.info, pair)
         what = f"{high} minus {low}, the most different at nearly equal MTD"
-        over = over_all_looks(self.basis.over_looks)
-        return Difference(pair.difference, self.judged.confidence, what, over, self.write)
+        return Difference.of(self.judged, pair.difference, what)
 
     def qualify(self, answer: Answer) -> Answer:
         """The answer on the shape over MTD, and after it what this question says of it."""
@@ -137,7 +127,6 @@ class SufficiencyQuestion(Question):
         return step(f"{text}, on the seeds so far", command_on(study, "compare", *numbers))
 
 
-QUESTION = SufficiencyQuestion
 _ONE_LEVEL = "there are fewer than two levels of MTD"
 
 

@@ -71,17 +71,14 @@ def describe_size(difference: Estimate, level: float, over: str = "", *, write: 
     return f"{write.amount(write.as_read(difference.mean))}{interval and f' ({interval})'}"
 
 
-def list_above(
-    above: Mapping[str, Estimate], level: float, over: str = "", *, write: ScoreFormat
-) -> str:
-    """A sentence for each difference, by the name of what is exceeded, and a space after it.
-
-    `over`: what is written after the intervals.
-    """
-    sizes = {
-        name: describe_size(size, level, over, write=write.unsigned) for name, size in above.items()
-    }
-    return "".join(f"{write.say('Above')} {name}: {size}. " for name, size in sizes.items())
+def list_above(above: Mapping[str, Estimate], judged: Judgement) -> str:
+    """A sentence for each difference, by the name of what is exceeded, and a space after it."""
+    write, over = judged.score_format, over_all_looks(judged.over_looks)
+    return "".join(
+        f"{write.say('Above')} {name}: "
+        f"{describe_size(size, judged.confidence, over, write=write.unsigned)}. "
+        for name, size in above.items()
+    )
 
 
 def describe_equivalence(judged: Judgement) -> str:

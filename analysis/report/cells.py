@@ -8,7 +8,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL as LEVEL
 from mtdlab.analysis.data.durations import format_count as format_count
-from mtdlab.analysis.data.metric import POINTS, ScoreFormat, write_fixed
+from mtdlab.analysis.data.metric import BOUNDS, POINTS, ScoreFormat, write_fixed
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.settings import format_setting, format_value
 from mtdlab.analysis.data.tasks import TASKS
@@ -64,14 +64,6 @@ _LABELS: Mapping[str, str] = {
     "configuration_mean": "mean score of its configuration",
     "configuration_trials": "over trials",
 }
-_BOUNDS = (
-    ("low", "high"),
-    ("difference_low", "difference_high"),
-    ("paired_low_all", "paired_high_all"),
-    ("within_low", "within_high"),
-    ("best_low", "best_high"),
-)
-"""Columns of bounds that stand in one cell, below the label of the first."""
 _COUNTS: Mapping[str, str] = {"n": "trial", "seeds": "seed"}
 _PAIRED = ("paired_mean", "paired_low", "paired_high", "paired_low_all", "paired_high_all")
 _SCORES = frozenset(
@@ -130,8 +122,8 @@ def _cells(column: pd.Series, name: str, of_scores: int) -> list[str]:
 
 
 def _join_bounds(cells: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The columns with the bounds of each interval in one, such as 47.97 to 55.87."""
-    for low, high in _BOUNDS:
+    """The bounds of each interval in one cell, 47.97 to 55.87, below the label of the first."""
+    for low, high in (*BOUNDS, ("best_low", "best_high")):
         if low in cells and high in cells:
             ends = zip(cells[low], cells.pop(high), strict=True)
             joined = [f"{one} to {other}" for one, other in ends]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import ScoreFormat, as_read
-from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
+from mtdlab.analysis.data.runs import completed_runs, has_mtd, levels_of, traced_runs
 from mtdlab.analysis.data.tasks import LAST, is_own, label_score
 from mtdlab.analysis.experiments import EXPERIMENTS, Comparison, compare
 from mtdlab.analysis.inference.intervals import summarise
@@ -60,7 +60,7 @@ class StudyContext(StudyQuestions):
             done=done,
             read=done & trials["number"].isin(known.index),
             collapsed=trials["number"].map(known).eq(True),
-            level=trials["mtd"].astype("float64").round(MTD_DECIMALS),
+            level=levels_of(trials),
         )[done | trials["number"].isin(known.index)]
         trials["failed"] = trials["collapsed"] & ~trials["done"]
         sums = trials.groupby("level")[["done", "read", "collapsed", "failed"]].sum()

@@ -12,13 +12,14 @@ from mtdlab.analysis.data.environment import BUILT_IN, RecordedCorpus
 from mtdlab.analysis.data.frames import NuisanceTrials, Settings, StudyFrames
 from mtdlab.analysis.data.metric import ScoreFormat, is_loss
 from mtdlab.analysis.data.runs import (
-    MTD_DECIMALS,
     completed_runs,
     format_mtd,
     free_settings,
     has_mtd,
+    levels_of,
     name_levels,
     traced_runs,
+    varied_parts,
     varied_settings,
 )
 from mtdlab.analysis.data.settings import name_setting
@@ -203,7 +204,7 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
             "All trials have the same seed, so no difference is tested. Seeds change scores by an "
             "amount that this study cannot estimate; run at least 3."
         )
-    varied = [name for name in PARTS if runs[name].nunique() > 1]
+    varied = varied_parts(runs)
     if len(varied) == 1 and levels > 1:
         yield (
             f"Of what makes up MTD only {varied[0]} varies: its effect and that of MTD cannot be "
@@ -370,7 +371,7 @@ def warn_of_failures(
     ended = trials[trials["state"].isin(["COMPLETE", "FAIL"])]
     if not (failed := ended["state"] == "FAIL").any():
         return ""
-    groups = ended["mtd"].astype("float64").where(has_mtd(ended)).round(MTD_DECIMALS)
+    groups = levels_of(ended).where(has_mtd(ended))
     varied = free_settings(ended, settings)
     if by_level := groups.nunique() > 1 and "method" not in varied:
         names = "MTD " + groups.dropna().map(format_mtd)

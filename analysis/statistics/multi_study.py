@@ -300,10 +300,9 @@ def compute_curves(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     for study in studies_by_method(studies):
         for runs in (untraced_runs(study.trials), traced_runs(study.trials)):
             if len(part := summarise(runs, by=["mtd"])):
-                labels = describe_means(part, runs, write=study.score_format)
-                labels["text"] = f"{study.name}. " + labels["text"]
                 named = part.assign(study=study.name, metric=study.metric)
-                parts.append(named.join(labels))
+                before, write = f"{study.name}. ", study.score_format
+                parts.append(describe_means(named, runs, write=write, before=before))
     columns = ["study", "metric", "mtd", *MEAN, "text", "trial"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 

@@ -134,14 +134,15 @@ def _draw(conditions: Sequence[Condition], alt: str) -> Drawing | None:
 def _panel(
     condition: Condition, levels: pd.Series, limits: tuple[float, float], explained: bool
 ) -> Draw:
-    paired, optimal = condition.paired, condition.verdict.optimal_range
-    labels = describe_means(paired, condition.runs, write=condition.verdict.score_format)
-    labels["text"] = f"{capitalise(condition.name)}. " + labels["text"]
+    verdict, before = condition.verdict, f"{capitalise(condition.name)}. "
+    paired = describe_means(
+        condition.paired, condition.runs, write=verdict.score_format, before=before
+    )
     return lambda ax: figures.draw_paired_curve(
-        paired.join(labels),
+        paired,
         ax,
         smooth=paired[:0],
-        optimal=optimal,
+        optimal=verdict.optimal_range,
         levels=levels,
         limits=limits,
         explained=explained,
@@ -180,8 +181,8 @@ def _build_batches(context: StudyContext) -> Contents | None:
     )
     shown = curves.drop(columns="items")
     by = ["batch_size", "mtd"]
-    labels = describe_means(curves, context.traced, by=by, write=context.write)
-    drawing = _draw_batches(context, curves.join(labels), paired, _list_best(conditions))
+    stated = describe_means(curves, context.traced, by=by, write=context.write)
+    drawing = _draw_batches(context, stated, paired, _list_best(conditions))
     return Contents(
         csv={"mtd_by_batch": context.write.frame(curves)},
         figures={"mtd_by_batch": drawing},

@@ -186,8 +186,7 @@ def _curve(comparison: Comparison, score: str) -> Draw:
     table, by = choose_evenly(comparison.table, _MOST_ROWS), list(comparison.experiment.by)
     names, label = name_rows(comparison, table), _names_of(comparison)[0]
     if comparison.experiment.figure == "rows":
-        labels = describe_means(table, comparison.runs, by=by)
-        stated = table.join(labels)
+        stated = describe_means(table, comparison.runs, by=by)
         return lambda ax: figures.draw_rows(stated, ax, names=names, label=label, name=score)
     placed = _placed(comparison, table)
     runs = comparison.runs.merge(placed[[*by, "place"]], on=by)

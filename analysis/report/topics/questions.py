@@ -70,7 +70,7 @@ def _draw(context: StudyContext, question: DifferencesQuestion) -> Drawing:
             caption += f" Not drawn, with scores of too few seeds: {named}."
         return Drawing(title, [panel], caption, context.answer.sentence)
     means = summarise_scores(runs, by=[first], items=context.study.items)
-    means = means.join(describe_means(means, runs, by=[first], write=context.write))
+    means = describe_means(means, runs, by=[first], write=context.write)
     rows, score = [clean(str(value)) for value in means[first]], context.score_label
     label = clean(name_setting(first))
     panel = "", lambda ax: figures.draw_rows(means, ax, names=rows, label=label, name=score)

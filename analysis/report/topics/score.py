@@ -11,7 +11,7 @@ from mtdlab.analysis.data.frames import DIFFERENCE
 from mtdlab.analysis.data.points import MOST_MARKED, describe_means
 from mtdlab.analysis.data.published import SOURCE, load_curve
 from mtdlab.analysis.data.questions import ANY
-from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
+from mtdlab.analysis.data.runs import format_mtd, levels_of, varied_parts
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.best import varies_method, with_methods
 from mtdlab.analysis.inference.pairing import level_scores, merge_levels
@@ -69,9 +69,8 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
     """The curve and the paired curve in one table."""
     curve, paired = context.curve, context.paired.rename(columns=lambda name: f"paired_{name}")
     runs = context.balanced
-    levels = runs["mtd"].astype("float64").round(MTD_DECIMALS)
     merged = curve.assign(
-        median=curve["mtd"].map(runs["score"].groupby(levels).median()),
+        median=curve["mtd"].map(runs["score"].groupby(levels_of(runs)).median()),
         collapsed_share=curve["mtd"].map(context.collapsed["share"]),
         paired_mtd=merge_levels(curve["mtd"]),
         beyond_run=curve["mtd"].isin(context.verdict.left_out),
@@ -164,7 +163,10 @@ def draw(context: StudyContext) -> Drawing | None:
     panels = [("every trial, and the mean", _study(context))]
     band = f"with its {PERCENT} interval over seeds{describe_covered(context.curve)}"
     parts = [f"A point per trial, a thin line per seed, and the mean {band}."]
+    # the lines of the legend beside those of every study, in one column
+    more, untrained = 0, choose_lines(context)
     if _marks(context):
+        more = sum(_count_varied(context)) + len(untrained)
         parts.append("Large points are configurations.")
     if context.verdict.left_out:
         parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
@@ -172,7 +174,7 @@ def draw(context: StudyContext) -> Drawing | None:
         parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
     if context.levels.unbalanced:
         parts.append("The mean is of runs whose other settings are the same at all levels.")
-    if len(choose_lines(context)) > 1:
+    if len(untrained) > 1:
         parts.append(
             f"Dotted lines are scores without training; “{BEFORE}” is that of the encoder read as "
             "in this study."
@@ -192,13 +194,8 @@ def draw(context: StudyContext) -> Drawing | None:
         panels,
         caption=" ".join(parts),
         alt=f"{shown} {verdict.sentence}",
-        height=HEIGHT + _LINE * _count_lines(context),
+        height=HEIGHT + _LINE * more,
     )
-
-
-def _count_lines(context: StudyContext) -> int:
-    """How many lines the legend has beside those of every study, in one column."""
-    return sum(_count_varied(context)) + len(choose_lines(context)) if _marks(context) else 0
 
 
 def _curves(context: StudyContext) -> bool:
@@ -231,8 +228,8 @@ def _study(context: StudyContext) -> Draw:
             beyond=context.verdict.left_out,
         )
         if _marks(context):
-            labels = describe_means(cells, runs, by=MTD_COLUMNS, write=context.write)
-            figures.draw_configurations(cells.join(labels), ax)
+            stated = describe_means(cells, runs, by=MTD_COLUMNS, write=context.write)
+            figures.draw_configurations(stated, ax)
         else:
             figures.draw_component_axis(cells, ax)
         figures.draw_untraced(context.untraced_by_method, ax)
@@ -248,11 +245,10 @@ def _paired(context: StudyContext) -> Draw:
     """The paired curve, whose levels state their best trial."""
     runs = context.traced.assign(level=merge_levels(context.traced["mtd"]))
     levels = context.paired.assign(level=context.paired["mtd"])
-    labels = describe_means(levels, runs, by=["level"], write=context.write)
-    labels["text"] = "Deviation from the mean over levels. " + labels["text"]
-
+    before = "Deviation from the mean over levels. "
+    stated = describe_means(levels, runs, by=["level"], write=context.write, before=before)
     return lambda ax: figures.draw_paired_curve(
-        context.paired.join(labels),
+        stated,
         ax,
         smooth=context.smooth if _curves(context) else context.smooth[:0],
         optimal=context.verdict.optimal_range,
@@ -327,12 +323,8 @@ def _build_published(context: StudyContext) -> Contents | None:
 def _describe_levels(context: StudyContext) -> str:
     """A sentence on what the levels of MTD that are compared differ in, and what they share."""
     runs = context.levels.runs
-    varied = [name for name in PARTS if name in runs and runs[name].nunique() > 1]
-    conditions = shape_wording.describe_conditions(runs)
-    return (
-        f"This study's levels differ in {join_words(varied) or 'MTD'}{conditions and ', '}"
-        f"{conditions}."
-    )
+    varied, conditions = join_words(varied_parts(runs)), shape_wording.describe_conditions(runs)
+    return f"This study's levels differ in {varied or 'MTD'}{conditions and ', '}{conditions}."
 
 
 PUBLISHED = Topic("published", "Beside the paper's curve", _build_published)

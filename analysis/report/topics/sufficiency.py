@@ -51,7 +51,7 @@ def compute(context: StudyContext) -> Sufficiency | None:
         cells = means.rename(columns={"n": "trials"})[[*_CELL, "mean", "trials"]]
     # the interval of an adjusted mean is not that of the plain one
     stated = cells.merge(means[[*_CELL, "seeds"]], on=_CELL).assign(low=np.nan, high=np.nan)
-    labels = describe_means(stated, runs, by=_CELL, write=context.write)
+    labels = describe_means(stated, runs, by=_CELL, write=context.write)[["text", "trial"]]
     return replace(sufficiency, cells=_with_intervals(cells, runs).join(labels))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.frames import PROBE_COLUMNS, Plan
-from mtdlab.analysis.questions.conditions import Condition, compute_conditions, find_conditions
+from mtdlab.analysis.questions.conditions import Condition, find_conditions
 from mtdlab.analysis.questions.shape_wording import describe_conditions
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions as topic
@@ -37,9 +37,10 @@ def conditioned(tops: Sequence[tuple[float, int, float]]) -> pd.DataFrame:
 
 
 def conditions_of(trials: pd.DataFrame, **fields: Any) -> tuple[Condition, ...]:
-    half_lives = pd.DataFrame({"number": trials["number"], "half_life": trials["mtd"] / 4})
-    study = replace(build_study(trials), **fields)
-    return compute_conditions(StudyContext(study), trials, half_lives)
+    """Those of a study in which the half-life of a key is a quarter of the MTD."""
+    probes = pd.DataFrame({"number": trials["number"], "step": 100, "lag": 100})
+    probes = probes.assign(cosine=1 - 200 / trials["mtd"], cosine_different=0.0)
+    return find_conditions(StudyContext(replace(build_study(trials), probes=probes, **fields)))
 
 
 FOUR = ((1e-3, 160, 18.0), (1e-3, 640, 18.0), (3e-4, 160, 28.0), (3e-3, 160, 12.0))
