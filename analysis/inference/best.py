@@ -1,8 +1,12 @@
 """Which configuration of a study is the best, and whether that is decided.
 
 What is compared has no order: methods at their levels of MTD where there are several, else
-configurations.
-Letters: S seeds, C configurations compared, B tables (S, C).
+configurations. Of a table of models with one score in every block, such as tasks, blocks take the
+place of seeds: two models differ where the interval of their mean difference over blocks,
+simultaneous for all pairs, excludes 0. The set that may be the best follows from the same
+intervals: one-sided comparisons with the best (Hsu 1984) leave out one of several equal models more
+often, and ranks (Nemenyi, Wilcoxon) do not compare means.
+Letters: S seeds or blocks, C configurations or models, B tables (S, C).
 """
 
 import math
@@ -14,8 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mtdlab.analysis.data.defaults import MOST_COMPARED
-from mtdlab.analysis.data.frames import Settings
+from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
+from mtdlab.analysis.data.frames import DIFFERENCE, Settings
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import (
     completed_runs,
@@ -33,6 +37,7 @@ from mtdlab.analysis.measures.trace import PARTS
 
 BestKind = Literal["separated", "equivalent", "inconclusive"]
 METHOD_KEYS = ["method", "mtd"]
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -159,3 +164,40 @@ def judge_best(scores: LevelScores, *, level: float, margin: float) -> BestVerdi
         seeds=len(scores.table),
         items=scores.items,
     )
+
+
+def group_models(apart: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+    """The largest groups of models of which no two are apart, (C, C); the first models first.
+
+    They are those of a compact letter display, by the insert-and-absorb algorithm (Piepho 2004).
+    """
+    groups = {frozenset(range(len(apart)))}
+    for pair in np.argwhere(np.triu(apart)).tolist():
+        split = {group for group in groups if group.issuperset(pair)}
+        groups = (groups - split) | {group - {one} for group in split for one in pair}
+        groups = {group for group in groups if not any(group < other for other in groups)}
+    return sorted(tuple(sorted(group)) for group in groups)
+
+
+def rank_models(scores: pd.DataFrame) -> tuple[BestVerdict, pd.DataFrame]:
+    """The comparison of a table (S, C) without holes, and the models, the highest mean first.
+
+    Columns: model, groups (a letter for each group that it is in; empty where there are more than
+    26), mean, difference (to the first) with difference_low and difference_high, may_be_best. In
+    the comparison, models are their places in the table, from 0.
+    """
+    levels = LevelScores(scores.set_axis(range(scores.shape[1]), axis=1), ordered=False)
+    judged, tests, fit = judge_best(levels, level=LEVEL, margin=0.0), levels.tests, levels.fit
+    order = list(judged.ranked)
+    above = tests.find_above(fit, 1 - LEVEL)[np.ix_(order, order)]
+    groups = group_models(above | above.T)
+    lettered = [*zip(_LETTERS, groups, strict=False)] if len(groups) <= len(_LETTERS) else []
+    less = round_scores(tests.compare_with(fit, order[0], 1 - LEVEL)[order], scores)
+    less[0] = np.nan
+    table = pd.DataFrame(less, columns=DIFFERENCE)
+    letters = ["".join(a for a, group in lettered if row in group) for row in range(len(order))]
+    table.insert(0, "model", scores.columns[order].astype("str"))
+    table.insert(1, "groups", letters)
+    table.insert(2, "mean", scores.mean().to_numpy()[order])
+    table["may_be_best"] = [place in judged.may_be_best for place in order]
+    return judged, table

@@ -11,6 +11,9 @@ from mtdlab.analysis.inference.verdict import Judgement
 from mtdlab.analysis.questions.next_steps import NextStep
 from mtdlab.analysis.questions.wording import describe_interval, join_sentences, over_all_looks
 
+UNCONFIRMED = "Highest mean, not confirmed as best"
+"""The heading above a configuration that is not shown to be the best."""
+
 
 class QuestionOutcome(Enum):
     """What is decided of a question."""
@@ -96,7 +99,7 @@ class Answer:
     these: str = ""
     suggest: Callable[[], NextStep] = field(default=lambda: NextStep(""), repr=False)
     number: int | None = None
-    recommendation: str = "Highest mean, not confirmed as best"
+    recommendation: str = UNCONFIRMED
     effect: Difference | None = None
     stated: str = ""
     is_below_baseline: bool = False

@@ -11,7 +11,7 @@ from mtdlab.analysis.data.metric import ScoreFormat
 from mtdlab.analysis.data.questions import Declared, PlannedQuestion
 from mtdlab.analysis.inference.power import Needed, PlannedDesign
 from mtdlab.analysis.inference.verdict import UNMEASURED, UNVARIED, Judgement
-from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
+from mtdlab.analysis.questions.answer import UNCONFIRMED, Answer, QuestionOutcome
 from mtdlab.analysis.questions.next_steps import (
     NextStep,
     confirm_command,
@@ -129,6 +129,12 @@ class Question(ABC):
     def shows_best(self) -> bool:
         """Whether the configuration with the highest mean is shown to be better than others."""
         return False
+
+    def name_highest(self, alike: str) -> str:
+        """The heading above the configuration with the highest mean; `alike` are those like it."""
+        if self.shows_best:
+            return "Recommended configuration"
+        return f"Highest mean; {alike} lie within the margin" if self.is_within else UNCONFIRMED
 
     @property
     def is_paired(self) -> bool:

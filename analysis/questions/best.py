@@ -213,17 +213,12 @@ class BestQuestion(Question):
             describe_over_looks(verdict.over_looks),
             state_equivalence(verdict),
         )
-        heading = "Highest mean, not confirmed as best"
-        if verdict.is_separated:
-            heading = "Recommended configuration"
-        elif verdict.is_within:
-            heading = "Highest mean; all that may be the best lie within the margin"
         return self.reply(
             self._describe_contest(),
             certainty,
             number=number,
             effect=effect,
-            recommendation=heading,
+            recommendation=self.name_highest("all that may be the best"),
         )
 
     def _name_others(self, runner_up: int) -> dict[str, int]:

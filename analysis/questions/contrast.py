@@ -9,7 +9,6 @@ import pandas as pd
 
 from mtdlab.analysis.data.questions import Declared
 from mtdlab.analysis.data.settings import format_value, name_setting
-from mtdlab.analysis.inference.differences import judge_differences
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.questions.answer import Answer, QuestionOutcome
 from mtdlab.analysis.questions.differences import (
@@ -69,14 +68,7 @@ class ContrastQuestion(DifferencesQuestion):
             settings += [name] * (len(rows) - len(settings))
         if not rows:
             return ""
-        judged = judge_differences(
-            self.factors.table.to_numpy(),
-            np.array(rows),
-            self.factors.covariance,
-            items=self.factors.items,
-            level=self.basis.level,
-            margin=self.results.study.margin,
-        )
+        judged = self.compare(np.array(rows))
         clearest = int(np.argmax([max(size.low, -size.high) for size in judged.sizes]))
         return settings[clearest] if judged.is_different else ""
 

@@ -105,16 +105,18 @@ class DifferencesQuestion(Question):
         basis, margin = self.basis, self.results.study.margin
         if self.obstacle:
             return Differences(level=basis.level, margin=margin, over_looks=basis.over_looks)
-        factors = self.factors
-        judged = judge_differences(
-            factors.table.to_numpy(),
-            self.family_of_differences.rows,
-            factors.covariance,
-            items=factors.items,
-            level=basis.level,
-            margin=margin,
+        return self.hold(self.compare(self.family_of_differences.rows), self.runs)
+
+    def compare(self, rows: Floats) -> Differences:
+        """What the scores show about the differences `rows` (K, C) together."""
+        return judge_differences(
+            self.factors.table.to_numpy(),
+            rows,
+            self.factors.covariance,
+            items=self.factors.items,
+            level=self.basis.level,
+            margin=self.results.study.margin,
         )
-        return self.hold(judged, self.runs)
 
     @property
     def finding(self) -> QuestionOutcome:

@@ -44,11 +44,9 @@ class EffectQuestion(DifferencesQuestion):
         column = values[setting]
         names = [name_value(setting, value) for value in column.unique()]
         pairs = [*combinations(names, 2)]
-        less, opposite = (
-            tuple(f"{one} minus {two}" for one, two in ordered)
-            for ordered in (pairs, [pair[::-1] for pair in pairs])
-        )
-        return Family(effect_contrasts(column), less, opposite)
+        named = tuple(f"{one} minus {two}" for one, two in pairs)
+        opposites = tuple(f"{two} minus {one}" for one, two in pairs)
+        return Family(effect_contrasts(column), named, opposites)
 
     @cached_property
     def answer(self) -> Answer:

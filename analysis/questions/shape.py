@@ -95,16 +95,11 @@ class ShapeQuestion(Question):
         verdict, results = self.judged, self.results
         settings, runs = results.study.settings, results.traced
         same = runs.loc[at_defaults(runs, varied_settings(runs, settings), settings), MTD]
-        heading = "Highest mean, not confirmed as best"
-        if verdict.is_within:
-            heading = "Highest mean; all tested lie within the margin"
-        elif self.shows_best:
-            heading = "Recommended configuration"
         return self.reply(
             answer_shape(verdict, self._name_settings()),
             describe_certainty(verdict, float(same.iloc[0]) if len(same) else math.nan),
             number=self._find_best_level(),
-            recommendation=heading,
+            recommendation=self.name_highest("all tested"),
             effect=find_effect(verdict),
             stated=verdict.sentence,
             these=describe_these(verdict),

@@ -108,10 +108,14 @@ def recommend(context: StudyContext, status: Status) -> Recommendation | None:
             {clean(name): clean(format_value(name, value)) for name, value in values.items()},
             f"{_state_mean(context, context.against_baseline.mean)} The kept model is not of it.",
         )
+    study, choice = context.study, _describe_choice(context, answer.number)
+    mean = estimate_configuration(study.trials, study.settings, answer.number, study.items)
+    # a mean that chose its configuration has no interval: that of one mean would be too high
+    stated = _state_mean(context, mean, has_interval=not choice)
     return Recommendation(
         label or answer.recommendation,
         _list_settings(context, answer.number),
-        _describe_score(context, answer.number),
+        f"{stated} {choice}".rstrip(),
         *describe_model(context, answer.number),
     )
 
@@ -132,14 +136,6 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
     if np.isfinite(row["mtd"]) and row["mtd"] > 0:
         settings["MTD"] = format_mtd(float(row["mtd"]))
     return settings
-
-
-def _describe_score(context: StudyContext, number: int) -> str:
-    """The mean score of a configuration, and by which scores it was chosen."""
-    choice, settings = _describe_choice(context, number), context.study.settings
-    # a mean that chose its configuration has no interval: that of one mean would be too high
-    mean = estimate_configuration(context.trials, settings, number, context.study.items)
-    return f"{_state_mean(context, mean, has_interval=not choice)} {choice}".rstrip()
 
 
 def _state_mean(context: StudyContext, mean: Mean, *, has_interval: bool = True) -> str:
@@ -207,7 +203,7 @@ def _continue(context: StudyContext, status: Status) -> NextStep:
     elif len(context.trials):
         text = "Rerun to resume the study"
     trials = trial_states(study)
-    ended = int(trials["state"].isin(["COMPLETE", "PRUNED", "FAIL"]).sum())
+    ended = int(trials["state"].isin(_ENDED).sum())
     left = planned_trials(study) - ended + count_retried(study)
     included = ", failed trials included" if status.retry else ""
     text = f"{text}{included} ({describe_time(study, left)})"

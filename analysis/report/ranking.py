@@ -11,7 +11,8 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.block_tables import BlockScores
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.durations import format_count, write_plural
-from mtdlab.analysis.inference.ranking import rank_models
+from mtdlab.analysis.data.frames import DIFFERENCE
+from mtdlab.analysis.inference.best import rank_models
 from mtdlab.analysis.questions.answer import Difference, list_numbers
 from mtdlab.analysis.questions.best import lead_over
 from mtdlab.analysis.questions.wording import capitalise, clean, join_sentences, join_words
@@ -63,7 +64,7 @@ def _build(
 ) -> Contents:
     write, high = data.write, data.write.say("highest")
     first = table.head(_MOST_DRAWN)
-    rows = first[["difference", "difference_low", "difference_high"]].fillna(0.0)
+    rows = first[DIFFERENCE].fillna(0.0)
 
     def draw(ax: Axes) -> None:
         ax.axvline(0, color=figures.RUN, linewidth=1)

@@ -2,7 +2,7 @@
 
 score = difficulty of the task (standard deviation 10) + the model's mean + an error of standard
 deviation 1, which is drawn anew for each task. What is inferred is the mean over tasks like these.
-Rules beside `mtdlab.analysis.inference.ranking` (all pairs):
+Rules beside `mtdlab.analysis.inference.best` (all pairs):
 
 - Hsu: one-sided comparisons with the best (1984), as for the optimal range; a set, no pairs.
 - paired t, Holm; Wilcoxon, Holm: tests of each pair, with Holm's correction.

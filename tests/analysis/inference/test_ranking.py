@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mtdlab.analysis.inference.ranking import group_models, rank_models
+from mtdlab.analysis.inference.best import group_models, rank_models
 
 
 def scores_of(means: list[float], blocks: int = 12, seed: int = 0) -> pd.DataFrame:
