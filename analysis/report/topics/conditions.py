@@ -170,10 +170,7 @@ def _build_batches(context: StudyContext) -> Contents | None:
         pd.concat(tables, keys=groups, names=["batch_size"])
         .reset_index("batch_size")
         .reset_index(drop=True)
-        for tables in (
-            [condition.curve for condition in conditions],
-            [condition.paired for condition in conditions],
-        )
+        for tables in zip(*((each.curve, each.paired) for each in conditions), strict=True)
     )
     caption = (
         f"Mean score by batch size and MTD with its {PERCENT} interval over "

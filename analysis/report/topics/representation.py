@@ -1,5 +1,7 @@
 """Topics: alignment, uniformity, spectra (MoCoSE, figures 4 and 7); random negatives (MixCSE)."""
 
+from functools import partial
+
 import pandas as pd
 
 from mtdlab.analysis import figures
@@ -83,16 +85,13 @@ def _draw_curves(
         for measure, *_ in panels
     }
 
-    def draw(measure: str, label: str) -> Draw:
-        def panel(ax: Axes) -> None:
-            figures.draw_mtd_curve(curves[measure], ax, runs=runs, value=measure, name=label)
-            figures.add_legend(ax)
-
-        return panel
+    def draw(ax: Axes, measure: str, label: str) -> None:
+        figures.draw_mtd_curve(curves[measure], ax, runs=runs, value=measure, name=label)
+        figures.add_legend(ax)
 
     return Drawing(
         title,
-        [(head, draw(measure, label)) for measure, head, label in panels],
+        [(head, partial(draw, measure=measure, label=label)) for measure, head, label in panels],
         caption=f"{caption} {BAND}",
         alt=" ".join(
             describe_curve(curves[measure], f"{capitalise(label)} is", decimals=3)
