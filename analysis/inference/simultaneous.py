@@ -76,14 +76,12 @@ def null_of(blocks: Blocks, own: Floats | None = None) -> Null:
     seeds have differences of their own in the contrasts `own` (K, L); None: between two halves of
     the levels, drawn at random.
     """
-    basis = None
-    if own is not None:
-        _, sizes, spanned = np.linalg.svd(own, full_matrices=False)
-        basis = spanned[sizes > _ZERO * sizes.max()]
-    return Null(blocks, (blocks.present, blocks.places, basis), lambda: _simulate(blocks, basis))
+    # the projection on the contrasts, (L, L): which basis of them is found depends on the processor
+    along = None if own is None else np.linalg.pinv(own, rcond=_ZERO) @ own
+    return Null(blocks, (blocks.present, blocks.places, along), lambda: _simulate(blocks, along))
 
 
-def _simulate(blocks: Blocks, basis: Floats | None) -> tuple[Fit, ...]:
+def _simulate(blocks: Blocks, along: Floats | None) -> tuple[Fit, ...]:
     shape = blocks.present.shape
     draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
     # generators of their own, so that the numbers do not depend on the pieces
@@ -92,7 +90,7 @@ def _simulate(blocks: Blocks, basis: Floats | None) -> tuple[Fit, ...]:
     fits: list[list[Fit]] = []
     for count in pieces_of(draws, shape[0] * shape[1]):
         noise = of_noise.standard_normal((count, *shape))
-        weights = basis
+        weights = along
         if weights is None:
             weights = of_halves.permuted(np.tile(half, (count, 1)), axis=1)[:, None]
         own = of_seeds.standard_normal((count, shape[0], weights.shape[-2]))
@@ -101,7 +99,7 @@ def _simulate(blocks: Blocks, basis: Floats | None) -> tuple[Fit, ...]:
 
 
 def _draw(places: Floats | None, noise: Floats, own: Floats, weights: Floats) -> list[Floats]:
-    """Errors (B, S, L) of each model; seeds deviate by `own` (B, S, D) in contrasts `weights`."""
+    """Errors (B, S, L) of each model; seeds deviate by `own` (B, S, D) along `weights`, (D, L)."""
     if places is None:
         differences = own @ weights
         return [noise, noise + differences, noise + _OWN * differences]

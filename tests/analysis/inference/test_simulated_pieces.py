@@ -1,4 +1,4 @@
-"""Simulated tables are drawn in pieces, which bound the memory and change no number."""
+"""Simulated tables are drawn in pieces, which bound the memory, and of the span of contrasts."""
 
 import numpy as np
 import pytest
@@ -34,3 +34,12 @@ def test_large_designs_are_simulated_in_pieces(monkeypatch: pytest.MonkeyPatch) 
         for name in ("effects", "variances", "typical"):
             np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-12)
     assert max(sizes) <= 50_000
+
+
+def test_tables_depend_on_what_contrasts_span_and_not_on_how_it_is_written() -> None:
+    """Equal singular values leave a basis open, which processors then choose differently."""
+    contrasts = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
+    turned = np.array([[0.6, 0.8], [-0.8, 0.6]]) @ contrasts
+    whole = Blocks(np.ones((5, 4), bool))
+    for one, other in zip(null_of(whole, contrasts).fits, null_of(whole, turned).fits, strict=True):
+        np.testing.assert_allclose(one.effects, other.effects, atol=1e-9)
