@@ -24,11 +24,11 @@ from mtdlab.analysis.report.page import BasePage, Headline, Status, trial_anchor
 from mtdlab.analysis.report.study_facts import describe_encoder, describe_status, list_facts
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
 from mtdlab.analysis.report.topics.claims import (
-    RULE,
     SIGNS,
     compare_tests,
     draw_claims,
     explain_claims,
+    explain_verdicts,
     list_lines,
     show_claims,
     summarise_claims,
@@ -413,7 +413,7 @@ def _build_claims(context: Studies) -> Contents | None:
     if not len(context.claims):
         return None
     tables, drawn = [show_claims(context.claims, context.sections)], draw_claims(context.claims)
-    text = [RULE, *filter(None, [compare_tests(context.claims)])]
+    text = (explain_verdicts(context.claims), compare_tests(context.claims))
     return Contents(csv={"claims": context.claims}, text=text, tables=tables, figures=drawn)
 
 

@@ -355,14 +355,11 @@ def _find_scatter(
     if levels is not None and levels.comparable:
         estimated, recorded = scatter.estimate_scatter(levels, sd), f"from {runs} recorded runs"
         bases |= {name: recorded for name, basis in bases.items() if basis == "assumed"}
-        alike, errors = ordered or len(levels.distance) == len(distance), estimated.errors
-        if not alike:
-            # the errors of configurations have one variance, whichever of them have run
-            variance = scatter.difference_variance(errors.at(levels.distance))
-            errors = scatter.assume(distance, scatter.INDEPENDENT, variance)
-        found = replace(found, errors=errors)
-        if alike and estimated.items is not None:
-            found, bases["items"] = estimated, recorded
+        found = replace(found, errors=estimated.errors)
+        # errors of configurations have one variance, whichever have run; items have effects on each
+        if estimated.items is not None:
+            if ordered or len(levels.distance) == len(distance):
+                found, bases["items"] = estimated, recorded
         elif levels.items:
             assumed = bases.get("items", "not counted")
             bases["items"] = f"{assumed}; in {runs} recorded runs the scatter of seeds hides theirs"

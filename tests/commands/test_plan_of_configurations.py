@@ -69,13 +69,15 @@ def test_the_scatter_of_some_configurations_is_that_of_all(
 ) -> None:
     """Runs of two of three configurations tell the residual deviation that plan would assume."""
     scores = pd.DataFrame({0: [40.0, 48, 41, 44], 1: [43.0, 47, 47, 41]})
-    some = LevelScores(scores, None, items=0, ordered=False)
+    some = LevelScores(scores, np.diag([0.3, 0.3]), items=1_500, ordered=False)
     path, url = tmp_path / "rates.yaml", f"sqlite:///{tmp_path / 'a.db'}"
     path.write_text(STUDY)
     monkeypatch.setattr("mtdlab.api.plan._recorded_scores", lambda *_, **__: (some, 8))
     power = plan(path, storage=url, measure=False).design.power
     assert power is not None
     assert power.bases["errors"] == "from 8 recorded runs"
+    # nothing is known of the items' effect on the third, which is not to say that it is hidden
+    assert power.bases["items"] == "assumed: 21 over the root of their number"
     of_differences = np.std([3.0, -1, 6, -3], ddof=1)
     assert power.precision.residual_sd == pytest.approx(of_differences / np.sqrt(2))
 

@@ -242,6 +242,11 @@ def explain_claims(table: pd.DataFrame) -> str:
     )
 
 
+def explain_verdicts(table: pd.DataFrame) -> str:
+    """When a claim has which verdict; empty where nothing was tested."""
+    return RULE if _is_tested(table).any() else ""
+
+
 def _count_shared_runs(table: pd.DataFrame) -> str:
     """How many tests are of runs that others are of too; empty where each has runs of its own."""
     same = int((table["same_runs"] != "").sum())
@@ -377,9 +382,7 @@ def _build(context: StudyContext) -> Contents | None:
     table = context.once(find_claims)
     if not len(table):
         return None
-    text = [f"{summarise_claims(table)}."]
-    if _is_tested(table).any():
-        text += [explain_claims(table), RULE]
+    text = (f"{summarise_claims(table)}.", explain_claims(table), explain_verdicts(table))
     return Contents(csv={"claims": table}, text=text, tables=[show_claims(table)])
 
 

@@ -112,7 +112,11 @@ def test_verdicts_that_no_claim_has_are_not_explained(tmp_path: Path) -> None:
     alone = replace(SLICES, trials=SLICES.trials[SLICES.trials["seed"] == 0])
     _, page = report_of(alone, tmp_path, claims.TOPIC)
     assert "None of 2 claims was tested." in page
-    assert "Bonferroni" not in page
+    both = [alone, replace(alone, name="again")]
+    written = write_multi_study(both, tmp_path, name="paper", generated="now", version="0")
+    for text in (page, written.page.read_text()):
+        assert "The middle half of the queue scores more" in text
+        assert "Bonferroni" not in text
 
 
 def test_a_page_over_several_studies_begins_with_the_claims(
