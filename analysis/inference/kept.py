@@ -16,7 +16,7 @@ import numpy as np
 from mtdlab.analysis.data.defaults import cache_folder
 from mtdlab.analysis.measures import Floats
 
-_VERSION = 8
+_VERSION = 9
 """A part of every key; it is raised when what is simulated, or how, changes."""
 _DIGEST = hashlib.sha256().digest_size
 

@@ -158,9 +158,9 @@ def _draw(errors: Floats, items: Floats | None, seeds: int) -> Floats:
     levels = len(errors)
     draws = int(np.clip(2_000_000 // (seeds * levels), 100, _DRAWS))
     rng = np.random.default_rng(0)
-    tables = rng.standard_normal((draws, seeds, levels)) @ root_of(errors).T
+    tables = rng.standard_normal((draws, seeds, levels)) @ root_of(errors)
     if items is not None:
-        tables += rng.standard_normal((draws, 1, levels)) @ root_of(items).T
+        tables += rng.standard_normal((draws, 1, levels)) @ root_of(items)
     return np.asarray(tables)
 
 

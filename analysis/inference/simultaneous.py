@@ -150,7 +150,7 @@ def null_with_items(null: Null, items: Floats) -> Null:
         for fit in null.fits:
             # the same share of the variance under each model
             scale = float(fit.typical.mean())
-            drawn = rng.standard_normal(fit.effects.shape) @ root.T
+            drawn = rng.standard_normal(fit.effects.shape) @ root
             effects = fit.effects + math.sqrt(scale) * (drawn - drawn.mean(axis=-1, keepdims=True))
             with_items.append(replace(fit, effects=effects, items=scale * items))
         return *null.fits, *with_items
@@ -159,9 +159,13 @@ def null_with_items(null: Null, items: Floats) -> Null:
 
 
 def root_of(covariance: Floats) -> Floats:
-    """A matrix whose product with its transpose is the covariance, (L, L)."""
+    """The symmetric matrix whose square is the covariance, (L, L).
+
+    No other root is unique: the signs of eigenvectors, and the eigenvectors of equal eigenvalues,
+    depend on the processor.
+    """
     values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T)
 
 
 class Families:

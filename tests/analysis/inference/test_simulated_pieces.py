@@ -1,11 +1,13 @@
-"""Simulated tables are drawn in pieces, which bound the memory, and of the span of contrasts."""
+"""Simulated tables are drawn in pieces, and depend on no basis that a processor chooses."""
+
+import math
 
 import numpy as np
 import pytest
 
 from mtdlab.analysis.inference import blocks
 from mtdlab.analysis.inference.blocks import Blocks, pieces_of
-from mtdlab.analysis.inference.simultaneous import null_of
+from mtdlab.analysis.inference.simultaneous import null_of, root_of
 
 
 def test_pieces_sum_to_all_tables() -> None:
@@ -43,3 +45,11 @@ def test_tables_depend_on_what_contrasts_span_and_not_on_how_it_is_written() -> 
     whole = Blocks(np.ones((5, 4), bool))
     for one, other in zip(null_of(whole, contrasts).fits, null_of(whole, turned).fits, strict=True):
         np.testing.assert_allclose(one.effects, other.effects, atol=1e-9)
+
+
+def test_errors_of_items_do_not_depend_on_the_basis_of_their_covariance() -> None:
+    """Two equal eigenvalues leave their vectors open, and all signs are."""
+    covariance = np.array([[3.0, 1.0, 1.0], [1.0, 3.0, 1.0], [1.0, 1.0, 3.0]])
+    # its eigenvalues are 5, along (1, 1, 1), and twice 2
+    root = math.sqrt(2) * np.eye(3) + (math.sqrt(5) - math.sqrt(2)) / 3
+    np.testing.assert_allclose(root_of(covariance), root, atol=1e-12)
