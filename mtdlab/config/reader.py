@@ -364,9 +364,9 @@ def profile_names(source: Source) -> list[str]:
 def lay_over(source: Source, name: str | None) -> Source:
     """A copy of the file with one of its profiles laid over it, or with None as it stands.
 
-    Settings under `trainer` and `search` are replaced one by one, and null takes one of `search`
-    away. The study is then called STUDY-NAME, and what the profile gives keeps its place in the
-    file. Raises SpecError for a profile that is not there.
+    Settings under `trainer` and `search` are replaced one by one, and null takes one away, so that
+    the other section can have it. The study is then called STUDY-NAME, and what the profile gives
+    keeps its place in the file. Raises SpecError for a profile that is not there.
     """
     merged = copy.deepcopy(source)
     merged.put(("profiles",), {})
@@ -387,12 +387,12 @@ def lay_over(source: Source, name: str | None) -> Source:
             continue
         for setting, given in value.items():
             _move(source, merged, (key, setting))
-            if key != "search" or given is not None:
-                section[setting] = given
-            elif setting in section:
+            if given is None and setting in section:
                 del section[setting]
-            else:
+            elif given is None and key == "search":
                 raise merged.error(("search", setting), "null takes away what the file searches")
+            else:
+                section[setting] = given
     return merged
 
 

@@ -48,6 +48,22 @@ def test_a_profile_is_the_study_written_out(read: Read) -> None:
     assert small.text == FILE
 
 
+def test_null_lets_a_profile_search_what_the_file_fixes_and_fix_what_it_searches(
+    read: Read,
+) -> None:
+    profile = """\
+  turned:
+    trainer: {batch_size: null, projection_layers: 1}
+    search: {batch_size: [32, 64], projection_layers: null}
+"""
+    turned = read(FILE + profile, profile="turned")
+    assert turned.trainer == {"learning_rate": 3e-5, "projection_layers": 1}
+    assert turned.search["batch_size"] == Choices((32, 64))
+    assert "projection_layers" not in turned.search
+    with pytest.raises(SpecError, match="batch_size: also fixed under trainer"):
+        read(FILE + profile.replace("batch_size: null, ", ""), profile="turned")
+
+
 def test_the_file_itself_is_left_as_it_is(read: Read) -> None:
     spec = read(FILE)
     assert (spec.name, spec.metric, len(spec.search_trials())) == ("heads", "sts_dev", 18)
