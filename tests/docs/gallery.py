@@ -41,6 +41,7 @@ PAGES = (
     "simcse-to-mocose-minilm-3-one-rate",
     "table7-initial-queue-minilm-3",
     "figure2-mtd-minilm-3",
+    "figure2-mtd-minilm-3-n128",
     "table8-queue-slices-minilm-3",
     "paper",
 )
@@ -57,6 +58,7 @@ CLAIMS = "paper"
 """The page of claims, which has the data of most of its studies beside it and not their pages."""
 WITH_PAGES = (
     "figure2-mtd-minilm-3",
+    "figure2-mtd-minilm-3-n128",
     "table7-initial-queue-minilm-3",
     "table8-queue-slices-minilm-3",
 )
