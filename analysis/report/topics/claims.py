@@ -202,21 +202,23 @@ def summarise_claims(table: pd.DataFrame) -> str:
 
 
 def compare_tests(table: pd.DataFrame) -> str:
-    """Which claims have several tests, and whether with one verdict; empty without any."""
-    same, different = [], []
+    """How many claims have several tests with one verdict, and which with several; else empty."""
+    same: Counter[str] = Counter()
+    different = []
     for _, tests in table[_is_tested(table)].groupby("name", sort=False):
         claim, verdicts = str(tests["claim"].iloc[0]).rstrip("."), tests["verdict"].tolist()
         if len(verdicts) > 1 and len({*verdicts}) == 1:
-            same.append(f"“{claim}” ({verdicts[0]})")
+            same[verdicts[0]] += 1
         elif len(verdicts) > 1:
             pairs = zip(verdicts, tests["study"], strict=True)
             found = "; ".join(f"{verdict} in {study}" for verdict, study in pairs)
             different.append(f"“{claim}” ({found})")
-    if not (count := len(same) + len(different)):
+    if not (count := same.total() + len(different)):
         return ""
+    alike = ", ".join(f"{amount} {verdict}" for verdict, amount in same.most_common())
     return join_sentences(
         f"{format_count(count, 'claim')} {'have' if count > 1 else 'has'} more than one test.",
-        f"With the same verdict: {', '.join(same)}." if same else "",
+        f"With the same verdict: {alike}." if same else "",
         f"With different verdicts: {', '.join(different)}." if different else "",
     )
 
