@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mtdlab.analysis.data.points import describe_means, format_component
+from mtdlab.analysis.data.points import MOST_MARKED, describe_means, format_component
 from mtdlab.analysis.data.runs import varied_parts
 from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.spots import add_run_spots, add_spots, is_heavy
@@ -293,13 +293,16 @@ def draw_paired_curve(
 
 
 def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
-    """A line over MTD for each EMA decay, of at most six, with its name at the right.
+    """A line over MTD for each EMA decay, with its name at the right.
 
-    `cells` have ema_decay, mtd, mean, within_low, within_high, a row per configuration.
+    Of more than six decays the colours follow their order. `cells` have ema_decay, mtd, mean,
+    within_low, within_high, a row per configuration.
     """
-    ends = []
-    for place, (decay, rows) in enumerate(cells.groupby("ema_decay")):
-        colour, marker = style.mark_of(place)
+    ends, decays = [], list(cells.groupby("ema_decay"))
+    scale = style.COLOURS(np.linspace(0, 1, len(decays)))
+    for place, (decay, rows) in enumerate(decays):
+        few = len(decays) <= MOST_MARKED
+        colour, marker = style.mark_of(place) if few else (scale[place], style.MARKERS[0])
         line = rows.sort_values("mtd")
         ax.plot(line["mtd"], line["mean"], color=colour, marker=marker, markersize=5)
         ax.vlines(line["mtd"], line["within_low"], line["within_high"], color=colour, linewidth=1)

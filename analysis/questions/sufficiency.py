@@ -13,7 +13,8 @@ from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.verdict import Judgement
 from mtdlab.analysis.questions.answer import Answer, Difference, QuestionOutcome
 from mtdlab.analysis.questions.base import Question
-from mtdlab.analysis.questions.next_steps import NextStep, command_on, new_seeds, step
+from mtdlab.analysis.questions.next_steps import NextStep, confirm_command, new_seeds, step
+from mtdlab.analysis.questions.results import find_highest
 from mtdlab.analysis.questions.shape import ShapeQuestion
 from mtdlab.analysis.questions.wording import (
     describe_interval,
@@ -73,9 +74,11 @@ class SufficiencyQuestion(Question):
         if self.outcome is not QuestionOutcome.OPPOSITE:
             heading, *rest = describe_sufficiency(self.info, self.write)
             heading, certainty = heading.removesuffix("."), join_sentences(*rest)
-        return self.reply(
-            heading, certainty, effect=self.find_difference(), number=self.shape.answer.number
-        )
+        number = self.shape.answer.number
+        if self.outcome is QuestionOutcome.OPPOSITE:
+            # a level of MTD is not one configuration
+            number = find_highest(self.results.levels.runs, self.results.study.settings)
+        return self.reply(heading, certainty, effect=self.find_difference(), number=number)
 
     def _describe_basis(self) -> str:
         return (
@@ -104,27 +107,29 @@ class SufficiencyQuestion(Question):
         return replace(answer, certainty=join_sentences(answer.certainty, more, found))
 
     def choose_candidates(self) -> tuple[pd.Series, pd.Series]:
-        return self.shape.choose_candidates()
+        """Two configurations that differ most at nearly equal MTD; if not shown, those of shape."""
+        if self.outcome is not QuestionOutcome.OPPOSITE or (pair := self.info.pair) is None:
+            return self.shape.choose_candidates()
+        runs = self.results.traced.sort_values("number")
+        ratios = runs["queue_size"] / runs["batch_size"]
+
+        def find(row: int) -> pd.Series:
+            cell = self.info.cells.iloc[row]
+            same = np.isclose(ratios, cell["ratio"]) & (runs["ema_decay"] == cell["ema_decay"])
+            first: pd.Series = runs[same].iloc[0]
+            return first
+
+        return find(pair.high_row), find(pair.low_row)
 
     def find_next_step(self) -> NextStep:
         if self.outcome is not QuestionOutcome.OPPOSITE:
             return super().find_next_step()
-        text = (
-            "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"
-        )
-        study, info = self.results.study, self.info
-        if (pair := info.pair) is None:
-            return step(text)
-        high, low = name_pair(info, pair)
-        text = f"{text}, {new_seeds(study)}. Most different here: {high} and {low}"
-        if study.invocation.command != "sweep":
-            return step(text)
-        runs, numbers = self.results.traced, []
-        for row in (pair.high_row, pair.low_row):
-            cell, ratio = info.cells.iloc[row], runs["queue_size"] / runs["batch_size"]
-            same = np.isclose(ratio, cell["ratio"]) & (runs["ema_decay"] == cell["ema_decay"])
-            numbers.append(str(int(runs.loc[same, "number"].min())))
-        return step(f"{text}, on the seeds so far", command_on(study, "compare", *numbers))
+        study = self.results.study
+        text = "Run two configurations of nearly equal MTD that divide it otherwise"
+        if (pair := self.info.pair) is None:
+            return step(f"{text} between 1/(1 − η) and K/N")
+        text = f"{text}, {' and '.join(name_pair(self.info, pair))}, {new_seeds(study)}"
+        return step(text, confirm_command(study))
 
 
 _ONE_LEVEL = "there are fewer than two levels of MTD"

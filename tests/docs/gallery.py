@@ -30,6 +30,7 @@ from markdown_blocks import DOCUMENTS, ROOT, prose_of
 GALLERY = ROOT / "docs" / "gallery"
 PAGES = (
     "wiki-minilm",
+    "sufficiency-minilm-3",
     "queue-or-batch",
     "age-or-number",
     "methods",

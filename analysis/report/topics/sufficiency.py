@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.points import MOST_MARKED, describe_means
+from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import choose_evenly
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations
@@ -21,6 +21,7 @@ from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, 
 from mtdlab.analysis.statistics.sufficiency import Sufficiency, describe_confounding
 
 _CELL = ["mtd", "ratio", "ema_decay"]
+_MOST_LINES = 12
 _NAMES = {
     "mtd": "MTD",
     "ema_decay": "1/(1 − η)",
@@ -117,8 +118,8 @@ def _draw(
     if "within_low" not in cells or cells["ema_decay"].is_unique:
         return None
     decays = pd.DataFrame({"ema_decay": np.unique(cells["ema_decay"])})
-    drawn = cells.merge(choose_evenly(decays, MOST_MARKED), on="ema_decay")
-    some = "" if len(drawn) == len(cells) else f" Drawn: {MOST_MARKED} of {len(decays)} EMA decays."
+    drawn = cells.merge(choose_evenly(decays, _MOST_LINES), on="ema_decay")
+    some = "" if len(drawn) == len(cells) else f" Drawn: {_MOST_LINES} of {len(decays)} EMA decays."
     adjusted = ", adjusted for seeds that are missing" if is_tested else ""
     best = cells.iloc[int(cells["mean"].argmax())]
     write, score = context.write, f"mean {context.score_label}"

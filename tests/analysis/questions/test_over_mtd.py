@@ -69,6 +69,32 @@ def test_sufficiency_is_stated_as_it_is_decided() -> None:
         assert f"simultaneous {interval}" in contents.text[1]
 
 
+def test_of_a_level_that_is_not_one_configuration_the_best_one_is_named() -> None:
+    """The first level has the highest configuration, and the other ones the higher means."""
+    trials = divided({(6, 64): 30.0, (6, 256): 10.0, (20, 64): 28.0, (20, 256): 27.0})
+    context = ask(trials, "sufficiency")
+    answer, question = context.answer, context.question
+    assert question.outcome is QuestionOutcome.OPPOSITE
+    assert context.verdict.peak_mtd == pytest.approx(20)
+    chosen = trials[trials["number"] == answer.number].iloc[0]
+    assert (round(chosen["mtd"]), chosen["queue_size"]) == (6, 64)
+    assert context.best_mean == pytest.approx(30, abs=0.5)
+    pair = [(round(row["mtd"]), row["queue_size"]) for row in question.choose_candidates()]
+    assert pair == [(6, 64), (6, 256)]
+    text = question.find_next_step().text
+    assert "η 0.8 with K/N 1 (MTD 6) and η 0.5 with K/N 4 (MTD 6)" in text
+
+
+def divided(means: dict[tuple[float, int], float]) -> pd.DataFrame:
+    """Five seeds of configurations by MTD and K, with N 64, and the mean score of each."""
+    decays = [1 - 1 / (mtd - size / 64) for mtd, size in means]
+    trials = make_trials(seeds=range(5), decays=decays, times=(1, 4), noise=0.2)
+    places = zip(trials["mtd"].round(6), trials["queue_size"], strict=True)
+    of_cell = pd.Series([means.get(place, np.nan) for place in places], trials.index)
+    score = of_cell + 0.2 * np.random.default_rng(0).standard_normal(len(trials))
+    return trials.assign(score=score)[of_cell.notna()]
+
+
 def test_sufficiency_is_that_of_the_trials_of_the_last_look() -> None:
     trials = make_trials(noise=0.1)
     numbers = frozenset(trials.loc[trials["seed"] < 2, "number"])
