@@ -13,6 +13,7 @@ from mtdlab.analysis.data.runs import completed_runs, format_mtd, free_settings,
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.questions.study import StudyQuestions
 from mtdlab.analysis.statistics.contrasts import Contrast, compare_trials
+from mtdlab.analysis.statistics.sufficiency import NEAR
 from mtdlab.config.reader import parse_study
 from mtdlab.config.study import StudySpec, first_fresh_seed
 from mtdlab.errors import NothingToReport
@@ -71,11 +72,10 @@ def plan_confirmation(
         text = _as_text(values | {"seeds": list(range(first, first + count))})
     spec = parse_study(name, text, modules, original.file_folder, program)
     refuse_other_modules(study, original.imports, spec.imports)
+    points = [values for values, _ in _pair(spec)]
     best, runner_up = (settings.mtd for _, settings in _pair(spec))
-    names = [f"MTD {format_mtd(mtd or 0.0)}" for mtd in (best, runner_up)]
-    if not StudyQuestions(frames).question.is_over_mtd:
-        names = [_name(parameters, frames) for parameters, _ in _pair(spec)]
-    return Confirmation(spec, best, runner_up, _difference(frames, spec), (names[0], names[1]))
+    first, second = _name_both(frames, (best, runner_up), points)
+    return Confirmation(spec, best, runner_up, _difference(frames, spec), (first, second))
 
 
 def remeasured(confirmation: Confirmation, url: str) -> Contrast:
@@ -99,10 +99,9 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
     shared = {name: value for name, value in (second | first).items() if name not in varied}
     if recorded.objective:
         shared.pop("method")
-    names = [f"MTD {format_mtd(each['mtd'])}" for each in (best, other)]
+    chosen = [{name: settings[name] for name in varied} for settings in (first, second)]
+    names = _name_both(frames, [each["mtd"] for each in (best, other)], chosen)
     if not question.is_over_mtd:
-        chosen = ({name: settings[name] for name in varied} for settings in (first, second))
-        names = [_name(each, frames) for each in chosen]
         names = frames.call((int(each["number"]) for each in (best, other)), names)
     what = f"{names[0]} against {names[1]}."
     start = first_fresh_seed(seed for _, seed in read_planned(url, frames.name))
@@ -134,6 +133,16 @@ def _pair(spec: StudySpec) -> list[tuple[dict[str, Any], RunSettings]]:
     """What is searched, and all settings, of the best configuration, then of the runner-up."""
     points, seed = spec.grid_points().values(), spec.seeds[0]
     return [(point, spec.settings(point, seed)) for point in points]
+
+
+def _name_both(
+    frames: StudyFrames, distances: Sequence[float | None], points: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Two configurations by their MTD where the question is on it and tells them apart by it."""
+    low, high = sorted(mtd or 0.0 for mtd in distances)
+    if StudyQuestions(frames).question.is_over_mtd and high > NEAR * low:
+        return [f"MTD {format_mtd(mtd or 0.0)}" for mtd in distances]
+    return [_name(values, frames) for values in points]
 
 
 def _name(values: Mapping[str, Any], frames: StudyFrames) -> str:

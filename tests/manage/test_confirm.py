@@ -1,6 +1,7 @@
 """A study's best level and its runner-up, run again with fresh seeds. Training is replaced."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +100,23 @@ def test_both_configurations_run_with_seeds_that_the_study_did_not_use(url: str)
         sorted([found["best_mtd"], found["runner_up_mtd"]])
     )
     assert len(trials) == 8
+
+
+def test_two_divisions_of_one_mtd_are_confirmed_by_their_settings(
+    written: Written, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'strata.db'}"
+    search = "search:\n  mtd: {strata: [6, 20], per_stratum: 3}\n"
+    text = STUDY[: STUDY.index("search:")] + search + STUDY[STUDY.index("  initial_queue") :]
+    run.sweep(written(text + "questions: [{sufficiency: mtd}]\n"), url, run.Execution(jobs=1))
+    found = confirm(url, "--seeds", "3")
+    assert found["best_mtd"] == pytest.approx(found["runner_up_mtd"])
+    assert re.fullmatch(r"ema_decay 0\.\d+, queue_size \d+", found["best"])
+    assert found["best"] != found["runner_up"]
+    first, second = (found[name].split()[-1] for name in ("best", "runner_up"))
+    trials = load_study("first-confirm", url).trials
+    assert sorted(trials["queue_size"].unique()) == sorted([int(first), int(second)])
+    assert len(trials) == 6
 
 
 def test_the_difference_is_that_of_the_fresh_seeds(url: str) -> None:
