@@ -44,6 +44,7 @@ PAGES = (
     "figure2-mtd-minilm-3",
     "figure2-mtd-minilm-3-n128",
     "table8-queue-slices-minilm-3",
+    "table8-queue-slices-minilm-3-branches",
     "paper",
 )
 SEVERAL = {
@@ -62,6 +63,7 @@ WITH_PAGES = (
     "figure2-mtd-minilm-3-n128",
     "table7-initial-queue-minilm-3",
     "table8-queue-slices-minilm-3",
+    "table8-queue-slices-minilm-3-branches",
 )
 """The studies of the page of claims that have pages of their own."""
 IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+\.(?:png|svg))\)")
@@ -71,6 +73,8 @@ _OWN_PAGE = re.compile(
 )
 _LAST_LINES = re.compile(r"<p>(This page is self-contained: [^.]*\.) Beside it are .*</p>")
 _OF_VERSION_OR_DATE = ('<meta name="generator"', '<p class="made">', "<p>Cite: ")
+_PATH = re.compile(r'(?<= d=")[^"]+')
+_SPARE = re.compile(r" \n|(?<=[A-Z]) ")
 _DRAWING = re.compile(r"<svg.*?</svg>", re.DOTALL)
 _LEAST_SAVED = 0.1
 _MOST, _WIDTH = 10, 150
@@ -153,7 +157,10 @@ def put_back(made: Path, kept: Path) -> list[str]:
 
 
 def prune(html: str, page: str, figures: list[str]) -> str:
-    """A page whose links to files that are not kept lead to its last lines, which make them."""
+    """A page whose links to files that are not kept lead to its last lines, which make them.
+
+    Its paths have no spare blanks, which take a tenth of a page.
+    """
     kept = [*figures, *(["data/"] if page not in SEVERAL else [])]
     beside = " and ".join(f"<code>{name}</code>" for name in kept)
     of_studies = "" if page != CLAIMS else ", and those of its studies,"
@@ -167,6 +174,7 @@ def prune(html: str, page: str, figures: list[str]) -> str:
     html, count = _LAST_LINES.subn(last, html)
     if count != 1:
         raise ValueError(f"{page}: {count} lines say what is beside the page, not 1")
+    html = _PATH.sub(lambda path: _SPARE.sub("", path[0]), html)
     return _FILE_LINK.sub(lambda link: link[0] if link[0] in kept else "#files", html)
 
 
