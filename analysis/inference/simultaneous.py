@@ -161,8 +161,8 @@ def null_with_items(null: Null, items: Floats) -> Null:
 def root_of(covariance: Floats) -> Floats:
     """The symmetric matrix whose square is the covariance, (L, L).
 
-    No other root is unique: the signs of eigenvectors, and the eigenvectors of equal eigenvalues,
-    depend on the processor.
+    Scaled eigenvectors are a root too, but the processor chooses their signs, and those of equal
+    eigenvalues.
     """
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T)

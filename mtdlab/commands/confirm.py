@@ -32,9 +32,10 @@ def confirm(
 ) -> None:
     """Measure two configurations of a study again with fresh seeds: the best and its runner-up.
 
-    The runner-up is of the best level outside the optimal range, or has the next mean. Of a
-    question on differences, or where MTD does not determine the score, it is the two of the
-    difference that leads the page. Runs or resumes the study STUDY-confirm in the same database.
+    The runner-up is the best level outside the optimal range, or the configuration with the next
+    mean. Of a question on differences, and where MTD does not determine the score, the two are
+    those of the difference that leads the page. Runs or resumes the study STUDY-confirm in the
+    same database.
     """
     from mtdlab.analysis.data.runs import mtd_value
     from mtdlab.manage.confirm import plan_confirmation, remeasured
