@@ -298,11 +298,11 @@ def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
     Of more than six decays the colours follow their order. `cells` have ema_decay, mtd, mean,
     within_low, within_high, a row per configuration.
     """
-    ends, decays = [], list(cells.groupby("ema_decay"))
-    scale = style.COLOURS(np.linspace(0, 1, len(decays)))
-    for place, (decay, rows) in enumerate(decays):
-        few = len(decays) <= MOST_MARKED
-        colour, marker = style.mark_of(place) if few else (scale[place], style.MARKERS[0])
+    ends, count = [], cells["ema_decay"].nunique()
+    marks = [style.mark_of(place) for place in range(count)]
+    if count > MOST_MARKED:
+        marks = [(colour, style.MARKERS[0]) for colour in style.COLOURS(np.linspace(0, 1, count))]
+    for (decay, rows), (colour, marker) in zip(cells.groupby("ema_decay"), marks, strict=True):
         line = rows.sort_values("mtd")
         ax.plot(line["mtd"], line["mean"], color=colour, marker=marker, markersize=5)
         ax.vlines(line["mtd"], line["within_low"], line["within_high"], color=colour, linewidth=1)

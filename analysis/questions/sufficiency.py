@@ -110,16 +110,12 @@ class SufficiencyQuestion(Question):
         """Two configurations that differ most at nearly equal MTD; if not shown, those of shape."""
         if self.outcome is not QuestionOutcome.OPPOSITE or (pair := self.info.pair) is None:
             return self.shape.choose_candidates()
-        runs = self.results.traced.sort_values("number")
-        ratios = runs["queue_size"] / runs["batch_size"]
-
-        def find(row: int) -> pd.Series:
-            cell = self.info.cells.iloc[row]
-            same = np.isclose(ratios, cell["ratio"]) & (runs["ema_decay"] == cell["ema_decay"])
-            first: pd.Series = runs[same].iloc[0]
-            return first
-
-        return find(pair.high_row), find(pair.low_row)
+        runs, cell = self.info.runs.sort_values("number"), ["mtd", "ratio", "ema_decay"]
+        high, low = (
+            runs[(runs[cell] == self.info.cells.loc[row, cell]).all(axis=1)].iloc[0]
+            for row in (pair.high_row, pair.low_row)
+        )
+        return high, low
 
     def find_next_step(self) -> NextStep:
         if self.outcome is not QuestionOutcome.OPPOSITE:

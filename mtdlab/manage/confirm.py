@@ -11,6 +11,7 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.metric import as_read, is_negated
 from mtdlab.analysis.data.runs import completed_runs, format_mtd, free_settings, varied_settings
 from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.questions.base import Question
 from mtdlab.analysis.questions.study import StudyQuestions
 from mtdlab.analysis.statistics.contrasts import Contrast, compare_trials
 from mtdlab.analysis.statistics.sufficiency import NEAR
@@ -60,11 +61,11 @@ def plan_confirmation(
     frames = load_frames(study, url, curves=False)
     original = read_recorded(url, study)
     refuse_other_objective(study, original.objective, program.reference if program else "")
-    name = f"{study}{CONFIRMATION_SUFFIX}"
+    name, question = f"{study}{CONFIRMATION_SUFFIX}", StudyQuestions(frames).question
     try:
         begun = read_recorded(url, name)
     except NothingToReport:
-        text = _write(frames, original, url, seeds)
+        text = _write(question, original, url, seeds)
     else:
         # the study may have been renamed since
         values = yaml.safe_load(begun.file_text) | {"study": name}
@@ -72,10 +73,10 @@ def plan_confirmation(
         text = _as_text(values | {"seeds": list(range(first, first + count))})
     spec = parse_study(name, text, modules, original.file_folder, program)
     refuse_other_modules(study, original.imports, spec.imports)
-    points = [values for values, _ in _pair(spec)]
-    best, runner_up = (settings.mtd for _, settings in _pair(spec))
-    first, second = _name_both(frames, (best, runner_up), points)
-    return Confirmation(spec, best, runner_up, _difference(frames, spec), (first, second))
+    points, settings = zip(*_pair(spec), strict=True)
+    best, runner_up = (each.mtd for each in settings)
+    chosen, other = _name_both(question, (best, runner_up), points)
+    return Confirmation(spec, best, runner_up, _difference(frames, spec), (chosen, other))
 
 
 def remeasured(confirmation: Confirmation, url: str) -> Contrast:
@@ -83,9 +84,9 @@ def remeasured(confirmation: Confirmation, url: str) -> Contrast:
     return _difference(load_frames(confirmation.spec.name, url, curves=False), confirmation.spec)
 
 
-def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str:
+def _write(question: Question, recorded: StudyRow, url: str, seeds: int) -> str:
     """The file of a confirmation of the study that is recorded."""
-    question = StudyQuestions(frames).question
+    frames = question.results.study
     try:
         best, other = question.choose_candidates()
     except ValueError as error:
@@ -100,7 +101,7 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
     if recorded.objective:
         shared.pop("method")
     chosen = [{name: settings[name] for name in varied} for settings in (first, second)]
-    names = _name_both(frames, [each["mtd"] for each in (best, other)], chosen)
+    names = _name_both(question, [each["mtd"] for each in (best, other)], chosen)
     if not question.is_over_mtd:
         names = frames.call((int(each["number"]) for each in (best, other)), names)
     what = f"{names[0]} against {names[1]}."
@@ -136,13 +137,13 @@ def _pair(spec: StudySpec) -> list[tuple[dict[str, Any], RunSettings]]:
 
 
 def _name_both(
-    frames: StudyFrames, distances: Sequence[float | None], points: Sequence[Mapping[str, Any]]
+    question: Question, distances: Sequence[float | None], points: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """Two configurations by their MTD where the question is on it and tells them apart by it."""
     low, high = sorted(mtd or 0.0 for mtd in distances)
-    if StudyQuestions(frames).question.is_over_mtd and high > NEAR * low:
+    if question.is_over_mtd and high > NEAR * low:
         return [f"MTD {format_mtd(mtd or 0.0)}" for mtd in distances]
-    return [_name(values, frames) for values in points]
+    return [_name(values, question.results.study) for values in points]
 
 
 def _name(values: Mapping[str, Any], frames: StudyFrames) -> str:
